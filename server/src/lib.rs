@@ -1,0 +1,2 @@
+//! The Quorate replica.
+pub mod raft;
