@@ -1,0 +1,13 @@
+//! Random sequences of commands over so few names and addresses that they collide all the time.
+//!
+//! A [`Step`] is what proptest draws and shrinks; a [`World`] turns steps into commands, since
+//! stamps, retries and victims depend on what came before.
+//!
+//! Reading order: here, [`steps`], [`names`], [`world`].
+
+pub(crate) mod names;
+mod steps;
+mod world;
+
+pub(crate) use steps::{Step, sequences};
+pub(crate) use world::World;
