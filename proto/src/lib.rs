@@ -8,13 +8,29 @@
 pub mod reason;
 
 /// Package `quorate.v1`.
-#[allow(missing_docs, clippy::all, unreachable_pub, unused_qualifications, reason = "generated")]
+#[allow(
+    missing_docs,
+    clippy::all,
+    clippy::allow_attributes_without_reason,
+    clippy::too_many_lines,
+    unreachable_pub,
+    unused_qualifications,
+    reason = "generated"
+)]
 pub mod v1 {
     include!(concat!(env!("OUT_DIR"), "/quorate.v1.rs"));
 }
 
 /// Package `quorate.raft.v1`.
-#[allow(missing_docs, clippy::all, unreachable_pub, unused_qualifications, reason = "generated")]
+#[allow(
+    missing_docs,
+    clippy::all,
+    clippy::allow_attributes_without_reason,
+    clippy::too_many_lines,
+    unreachable_pub,
+    unused_qualifications,
+    reason = "generated"
+)]
 pub mod raft {
     /// Version 1.
     pub mod v1 {
@@ -23,7 +39,15 @@ pub mod raft {
 }
 
 /// Package `quorate.storage.v1`.
-#[allow(missing_docs, clippy::all, unreachable_pub, unused_qualifications, reason = "generated")]
+#[allow(
+    missing_docs,
+    clippy::all,
+    clippy::allow_attributes_without_reason,
+    clippy::too_many_lines,
+    unreachable_pub,
+    unused_qualifications,
+    reason = "generated"
+)]
 pub mod storage {
     /// Version 1.
     pub mod v1 {
