@@ -304,3 +304,31 @@ async fn attempt<R: Rpc>(
     }
     Err(failure)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{BACK_OFF_CAP, BACK_OFF_START, Effect, back_off, ends};
+    use quorate_proto::v1;
+
+    #[test]
+    fn only_decisive_outcomes_end_a_call() {
+        type Safe = v1::AllocateRequest;
+        type Once = v1::UpdatePoolRequest;
+        assert!(ends::<Safe>(Effect::Refused) && ends::<Once>(Effect::Refused));
+        assert!(!ends::<Safe>(Effect::NotProposed) && !ends::<Once>(Effect::NotProposed));
+        assert!(!ends::<Safe>(Effect::Unknown));
+        assert!(ends::<Once>(Effect::Unknown));
+    }
+
+    #[test]
+    fn back_off_doubles_up_to_its_cap_with_full_jitter() {
+        let longest = |waits| (0..2_000).map(|_| back_off(waits)).max().unwrap();
+        for (waits, most) in
+            [(1, BACK_OFF_START), (2, BACK_OFF_START * 2), (5, BACK_OFF_START * 16)]
+        {
+            // 2,000 draws all below nine tenths by chance: 0.9^2000.
+            assert!(longest(waits) <= most && longest(waits) > most * 9 / 10, "{waits}");
+        }
+        assert!(longest(u32::MAX) <= BACK_OFF_CAP);
+    }
+}

@@ -123,3 +123,75 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Code, Effect, Failure, Reason, Status, effect_of};
+    use tonic_types::{ErrorDetails, StatusExt as _};
+
+    /// Written out once more, by hand: a change of the table is a change of the policy.
+    #[test]
+    fn every_code_without_a_reason_has_its_effect() {
+        let refused = [3, 5, 6, 7, 9, 12, 16];
+        for number in 0..=16 {
+            let expected =
+                if refused.contains(&number) { Effect::Refused } else { Effect::Unknown };
+            assert_eq!(effect_of(Code::from_i32(number), None), expected, "code {number}");
+        }
+    }
+
+    #[test]
+    fn every_reason_has_its_effect_whatever_the_code() {
+        use Reason::{
+            DeadlineBeforeProposal, NoLeader, NoMajority, NotInitialized, Overloaded, ShuttingDown,
+            StorageFailed, WrongReplica,
+        };
+        let not_proposed = [
+            NotInitialized,
+            NoLeader,
+            Overloaded,
+            DeadlineBeforeProposal,
+            ShuttingDown,
+            WrongReplica,
+        ];
+        for reason in Reason::ALL {
+            let expected = match reason {
+                NoMajority | StorageFailed => Effect::Unknown,
+                reason if not_proposed.contains(reason) => Effect::NotProposed,
+                _ => Effect::Refused,
+            };
+            for number in 1..=16 {
+                let code = Code::from_i32(number);
+                assert_eq!(effect_of(code, Some(*reason)), expected, "{reason:?} {code:?}");
+            }
+        }
+    }
+
+    fn answer(reason: &str, domain: &str) -> Failure {
+        let details = ErrorDetails::with_error_info(reason, domain, [("k".into(), "v".into())]);
+        Failure::from_status(&Status::with_error_details(Code::FailedPrecondition, "m", details))
+    }
+
+    #[test]
+    fn a_reason_counts_only_in_our_domain_and_an_unheard_one_proves_nothing() {
+        let ours = answer("NO_LEADER", "quorate");
+        assert_eq!((ours.reason, ours.effect), (Some(Reason::NoLeader), Effect::NotProposed));
+        assert_eq!(ours.metadata["k"], "v");
+        let newer = answer("OF_A_LATER_VERSION", "quorate");
+        assert_eq!((newer.reason, newer.effect), (None, Effect::Unknown));
+        let foreign = answer("NO_LEADER", "example.org");
+        assert_eq!((foreign.reason, foreign.effect), (None, Effect::Refused));
+        assert!(foreign.metadata.is_empty());
+    }
+
+    #[test]
+    fn a_failed_reconnection_proves_that_nothing_was_sent() {
+        let refused = std::io::Error::other("refused");
+        let mut status = Status::unavailable("error");
+        assert_eq!(Failure::from_status(&status).effect, Effect::Unknown);
+        status.set_source(std::sync::Arc::new(tonic::ConnectError(refused.into())));
+        let failure = Failure::from_status(&status);
+        assert_eq!(failure.effect, Effect::NotProposed);
+        assert_eq!(failure.message, "no connection: refused");
+    }
+}

@@ -38,9 +38,6 @@ impl Endpoint {
     /// As [`FromStr`].
     pub fn check(&self) -> Result<(), ParseError> {
         let whole = || self.to_string();
-        if self.name.is_empty() || self.name.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            return Err(ParseError::Name(whole()));
-        }
         let Some((host, port)) = self.address.rsplit_once(':') else {
             return Err(ParseError::Port(whole()));
         };
@@ -49,7 +46,13 @@ impl Endpoint {
         if !digits || !port.parse::<u16>().is_ok_and(|port| port != 0) {
             return Err(ParseError::Port(whole()));
         }
-        if valid_host(host) { Ok(()) } else { Err(ParseError::Host(whole())) }
+        if !valid_host(host) {
+            return Err(ParseError::Host(whole()));
+        }
+        if self.name.is_empty() || self.name.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(ParseError::Name(whole()));
+        }
+        Ok(())
     }
 }
 

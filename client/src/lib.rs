@@ -9,7 +9,7 @@
 //! - `call`: the policy: attempts, back-off, hedging, one budget.
 //! - `route`: which replica is asked next.
 //! - [`classify`]: what an error proves.
-//! - [`error`]: [`CallError`].
+//! - [`mod@error`] has [`CallError`].
 //! - `hint`: the leader that was named last, in memory and in a file.
 //! - `transport`: connections; TLS will be there.
 //!
