@@ -5,6 +5,9 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+/// An hour; what takes longer counts as that.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
 /// What of a set of durations is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
@@ -20,10 +23,10 @@ pub struct Summary {
 
 /// The summary of durations; zeros if there are none. Exact to a thousandth.
 pub fn summary(durations: impl IntoIterator<Item = Duration>) -> Summary {
-    let mut histogram: Histogram<u64> = Histogram::new(3).expect("3 digits are supported");
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3)
+        .expect("these bounds and digits are supported");
     for duration in durations {
-        // Longer than 2^64 ns does not happen; it would count as that.
-        histogram.saturating_record(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+        histogram.saturating_record(u64::try_from(duration.as_nanos()).unwrap_or(LONGEST_NS));
     }
     let at = |quantile| ms(Duration::from_nanos(histogram.value_at_quantile(quantile)));
     Summary { count: histogram.len(), p50_ms: at(0.5), p99_ms: at(0.99), max_ms: at(1.0) }
