@@ -67,3 +67,5 @@ pub type Vote = openraft::alias::VoteOf<TypeConfig>;
 pub type StoredMembership = openraft::alias::StoredMembershipOf<TypeConfig>;
 /// What a snapshot covers.
 pub type SnapshotMeta = openraft::alias::SnapshotMetaOf<TypeConfig>;
+/// The handle of our Raft.
+pub type Raft = openraft::Raft<TypeConfig, crate::storage::StateMachine>;
