@@ -1,12 +1,20 @@
 //! The state and its one way to change.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::allocations::Allocations;
+use crate::apply::Apply;
 use crate::command::Command;
+use crate::digest;
+use crate::fences::Fences;
+use crate::number::Family;
 use crate::outcome::{Changes, Outcome};
-use crate::record::{Allocation, Cluster, Cooling, Key, Node, Pool, Record, Reservation};
-use crate::types::{AttachmentKey, ClusterTime, NodeKey, PoolKey, Revision};
+use crate::record::{Allocation, Cluster, Cooling, Key, Node, Reservation};
+use crate::space::{Side, Space};
+use crate::types::{AddressKey, ClusterTime, NodeKey, PoolKey, Revision};
+use crate::write::PoolEntry;
 
 /// Where and when a command stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,7 +58,7 @@ pub enum AddressStatus {
 pub enum Corrupt {
     /// Key and record are of different kinds.
     #[error("record {0:?} has content of another kind")]
-    WrongKind(Key),
+    WrongKind(Box<Key>),
     /// Two records claim one address.
     #[error("address {address} of space {space} has two owners")]
     TwoOwners {
@@ -61,12 +69,29 @@ pub enum Corrupt {
     },
     /// A record names another that is not there.
     #[error("record {0:?} refers to one that is missing")]
-    Dangling(Key),
+    Dangling(Box<Key>),
+    /// A record contradicts its key, itself or another record.
+    #[error("record {0:?} contradicts its key, itself or another record")]
+    Contradiction(Box<Key>),
 }
 
 /// All that the cluster has decided.
-#[derive(Clone, Debug, Default)]
-pub struct State {}
+///
+/// Everything but `cluster` is a function of the records that were written (see `write`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    pub(crate) cluster: Cluster,
+    /// Sum of the fingerprints of all records but the cluster's.
+    pub(crate) sum: u128,
+    pub(crate) pools: BTreeMap<PoolKey, PoolEntry>,
+    pub(crate) cursors: BTreeMap<PoolKey, IpAddr>,
+    pub(crate) allocations: Allocations,
+    pub(crate) fences: Fences,
+    pub(crate) nodes: BTreeMap<NodeKey, Node>,
+    pub(crate) spaces: BTreeMap<String, Space>,
+    /// When resting addresses become free.
+    pub(crate) waking: BTreeSet<(ClusterTime, AddressKey)>,
+}
 
 impl State {
     /// The state before the first command.
@@ -74,110 +99,28 @@ impl State {
         State::default()
     }
 
-    /// The state that these records are.
-    pub fn from_records(
-        _records: impl IntoIterator<Item = (Key, Record)>,
-    ) -> Result<State, Corrupt> {
-        todo!()
-    }
-
-    /// Every record, in the order of keys.
-    pub fn records(&self) -> Box<dyn Iterator<Item = (Key, Record)> + '_> {
-        todo!()
-    }
-
     /// Carries out one command.
-    pub fn apply(&mut self, _command: &Command, _at: At) -> (Outcome, Changes) {
-        todo!()
+    pub fn apply(&mut self, command: &Command, at: At) -> (Outcome, Changes) {
+        Apply::run(self, command, at)
     }
 
     /// Fingerprint of all records: equal states have equal ones. Kept, not computed.
     pub fn digest(&self) -> u128 {
-        todo!()
+        self.sum.wrapping_add(digest::of_cluster(&self.cluster))
     }
 
     /// Cluster id, incarnation, clock, last revision.
     pub fn cluster(&self) -> &Cluster {
-        todo!()
+        &self.cluster
     }
 
     /// The cluster clock.
     pub fn clock(&self) -> ClusterTime {
-        self.cluster().clock
+        self.cluster.clock
     }
 
-    /// How many allocations there are.
-    pub fn allocation_count(&self) -> usize {
-        todo!()
-    }
-
-    /// A pool.
-    pub fn pool(&self, _key: &PoolKey) -> Option<&Arc<Pool>> {
-        todo!()
-    }
-
-    /// Pools with keys after `after` in their order; of one space, if it is given.
-    pub fn pools<'a>(
-        &'a self,
-        _space: Option<&'a str>,
-        _after: Option<&'a PoolKey>,
-    ) -> Box<dyn Iterator<Item = &'a Arc<Pool>> + 'a> {
-        todo!()
-    }
-
-    /// How full a pool is.
-    pub fn counters(&self, _key: &PoolKey) -> Option<PoolCounters> {
-        todo!()
-    }
-
-    /// Pools of the space whose CIDR holds the address.
-    pub fn pools_of_address(&self, _space: &str, _address: IpAddr) -> Vec<PoolKey> {
-        todo!()
-    }
-
-    /// The addresses of exactly this attachment.
-    pub fn allocation(&self, _key: &AttachmentKey) -> Option<&Arc<Allocation>> {
-        todo!()
-    }
-
-    /// Allocations of a node with keys after `after` in their order.
-    pub fn allocations_of_node<'a>(
-        &'a self,
-        _node: &'a NodeKey,
-        _after: Option<&'a AttachmentKey>,
-    ) -> Box<dyn Iterator<Item = &'a Arc<Allocation>> + 'a> {
-        todo!()
-    }
-
-    /// Owned addresses of a space from `from` (v4 before v6), each with its allocation.
-    pub fn owners_from<'a>(
-        &'a self,
-        _space: &'a str,
-        _from: IpAddr,
-    ) -> Box<dyn Iterator<Item = (IpAddr, &'a Arc<Allocation>)> + 'a> {
-        todo!()
-    }
-
-    /// What an address is.
-    pub fn address(&self, _space: &str, _address: IpAddr) -> AddressStatus {
-        todo!()
-    }
-
-    /// The reservation that covers an address.
-    pub fn reservation_of(&self, _space: &str, _address: IpAddr) -> Option<&Arc<Reservation>> {
-        todo!()
-    }
-
-    /// Reservations, of one space if it is given.
-    pub fn reservations<'a>(
-        &'a self,
-        _space: Option<&'a str>,
-    ) -> Box<dyn Iterator<Item = &'a Arc<Reservation>> + 'a> {
-        todo!()
-    }
-
-    /// What is known of a node.
-    pub fn node(&self, _key: &NodeKey) -> Option<&Node> {
-        todo!()
+    /// One family of a space, if anything is known of it.
+    pub(crate) fn side(&self, space: &str, family: Family) -> Option<&Side> {
+        self.spaces.get(space).map(|space| space.side(family))
     }
 }

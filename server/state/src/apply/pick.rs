@@ -1,0 +1,319 @@
+//! Which addresses a request gets. Only reads: whoever asks carries it out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use crate::apply::choice::{Choice, inline_gateways};
+use crate::apply::cooling::FORCED_REUSE_AFTER_MS;
+use crate::command::Allocate;
+use crate::number::{Family, Span, number};
+use crate::outcome::Refusal;
+use crate::read::capacity;
+use crate::record::Reservation;
+use crate::space::{Side, Space};
+use crate::state::State;
+use crate::types::{ClusterTime, Order, PoolKey};
+
+/// An address for a slot.
+#[derive(Clone, Debug)]
+pub(super) struct Pick<'a> {
+    pub(super) choice: &'a Choice,
+    pub(super) address: IpAddr,
+    /// It was the pool's turn: a sequential pool goes on from here.
+    pub(super) in_turn: bool,
+}
+
+/// One address for each slot, or the reason why there is none.
+pub(super) fn pick<'a>(
+    state: &State,
+    request: &Allocate,
+    slots: &'a [Vec<Choice>],
+) -> Result<Vec<Pick<'a>>, Refusal> {
+    let mut picks: Vec<Option<Pick<'a>>> = vec![None; slots.len()];
+    let mut search = Search::new(state, request, slots);
+    for address in &request.requested {
+        let served = |slot: usize| picks.get(slot).is_some_and(Option::is_some);
+        let (slot, choice) = search.place_requested(slots, served, *address)?;
+        if let Some(pick) = picks.get_mut(slot) {
+            *pick = Some(search.settle(choice, *address, false));
+        }
+    }
+    for (slot, (choices, pick)) in slots.iter().zip(&mut picks).enumerate() {
+        if pick.is_none() {
+            *pick = search.any(choices);
+        }
+        if pick.is_none() {
+            return Err(search.exhausted(slot, choices));
+        }
+    }
+    Ok(picks.into_iter().flatten().collect())
+}
+
+/// A request's view of its space.
+struct Search<'s, 'a> {
+    state: &'s State,
+    request: &'s Allocate,
+    space: Option<&'s Space>,
+    /// Whose reservations are no hindrance.
+    identity: Option<String>,
+    gateways: BTreeSet<IpAddr>,
+    picked: BTreeSet<IpAddr>,
+    /// Where sequential pools stand after the picks so far.
+    cursors: BTreeMap<&'a PoolKey, IpAddr>,
+}
+
+/// The next free number, and how many times what is not free was jumped over.
+#[derive(Clone, Copy, Debug)]
+struct NextFree {
+    number: Option<u128>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests bound the work by it"))]
+    jumps: usize,
+}
+
+impl<'s, 'a> Search<'s, 'a> {
+    fn new(state: &'s State, request: &'s Allocate, slots: &[Vec<Choice>]) -> Search<'s, 'a> {
+        let pod = &request.pod;
+        let named = !pod.namespace.is_empty() && !pod.name.is_empty();
+        Search {
+            state,
+            request,
+            space: state.spaces.get(&request.space),
+            identity: named.then(|| format!("{}/{}", pod.namespace, pod.name)),
+            gateways: inline_gateways(slots),
+            picked: BTreeSet::new(),
+            cursors: BTreeMap::new(),
+        }
+    }
+
+    fn side(&self, choice: &Choice) -> Option<&'s Side> {
+        self.space.map(|space| space.side(choice.span.family))
+    }
+
+    fn settle(&mut self, choice: &'a Choice, address: IpAddr, in_turn: bool) -> Pick<'a> {
+        self.picked.insert(address);
+        if in_turn && choice.order == Order::Sequential {
+            self.cursors.insert(&choice.pool, address);
+        }
+        Pick { choice, address, in_turn }
+    }
+
+    /// The slot that gets an address asked for by name.
+    fn place_requested(
+        &self,
+        slots: &'a [Vec<Choice>],
+        served: impl Fn(usize) -> bool,
+        address: IpAddr,
+    ) -> Result<(usize, &'a Choice), Refusal> {
+        let can_hold = |choice: &&Choice| {
+            choice.span.contains(address) && choice.exclude.last_of(number(address)).is_none()
+        };
+        let (slot, choice) = slots
+            .iter()
+            .enumerate()
+            .filter(|(slot, _)| !served(*slot))
+            .find_map(|(slot, choices)| Some((slot, choices.iter().find(can_hold)?)))
+            .ok_or(Refusal::AddressOutsidePools(address))?;
+        let side = self.side(choice);
+        let kept_out = side.is_some_and(|side| side.gateways.contains_key(&number(address)));
+        if kept_out || self.gateways.contains(&address) {
+            return Err(Refusal::AddressIsGateway(address));
+        }
+        match self.holder(side, address) {
+            Some(holder) => Err(Refusal::AddressTaken { address, holder }),
+            None => Ok((slot, choice)),
+        }
+    }
+
+    /// Who keeps this request from an address: an owner, or a reservation.
+    fn holder(&self, side: Option<&Side>, address: IpAddr) -> Option<String> {
+        if self.picked.contains(&address) {
+            return Some(self.request.attachment.to_string());
+        }
+        let side = side?;
+        if let Some(owner) = side.owners.get(&number(address)) {
+            return Some(owner.attachment.to_string());
+        }
+        let reservation = side.reservation_over(number(address))?;
+        (!self.is_ours(reservation)).then(|| {
+            let spec = &reservation.spec;
+            format!("reservation {}-{} {}", spec.first, spec.last, spec.note).trim_end().to_owned()
+        })
+    }
+
+    fn is_ours(&self, reservation: &Reservation) -> bool {
+        self.identity.is_some() && reservation.spec.identity == self.identity
+    }
+
+    /// The best address of these choices that nobody asked for by name.
+    fn any(&mut self, choices: &'a [Choice]) -> Option<Pick<'a>> {
+        if let Some((choice, number)) = self.reserved(choices).or_else(|| self.own(choices)) {
+            return Some(self.settle(choice, choice.span.family.address(number), false));
+        }
+        if let Some((choice, number)) = self.in_turn(choices) {
+            return Some(self.settle(choice, choice.span.family.address(number), true));
+        }
+        let (choice, address) = self.longest_released(choices)?;
+        Some(self.settle(choice, address, false))
+    }
+
+    /// One that is reserved for this identity. If they all rest one of these will do: that a
+    /// StatefulSet's pod comes back sooner than the cool-down is the rule, not the exception.
+    fn reserved(&self, choices: &'a [Choice]) -> Option<(&'a Choice, u128)> {
+        let identity = self.identity.as_ref()?;
+        let space = self.space?;
+        let parts = || {
+            choices.iter().flat_map(move |choice| {
+                space.reservations_of(identity).filter_map(move |reservation| {
+                    let spec = &reservation.spec;
+                    let same = Family::of(spec.first) == choice.span.family;
+                    let part = choice.span.intersection(number(spec.first), number(spec.last));
+                    part.filter(|_| same).map(|part| (choice, part))
+                })
+            })
+        };
+        let free = parts().find_map(|(choice, part)| {
+            let found = self.next_free(choice, part.first, part.last).number?;
+            Some((choice, found))
+        });
+        free.or_else(|| {
+            parts().find_map(|(choice, part)| {
+                let mut resting = self.side(choice)?.cooling.range(part.first..=part.last);
+                let found = resting.find(|(n, _)| self.barred(choice, **n).is_none())?;
+                Some((choice, *found.0))
+            })
+        })
+    }
+
+    /// One that this attachment or pod interface has released and that rests.
+    fn own(&self, choices: &'a [Choice]) -> Option<(&'a Choice, u128)> {
+        let Allocate { attachment, pod, .. } = self.request;
+        choices.iter().find_map(|choice| {
+            let released = self.side(choice)?.released_by(attachment, &pod.uid);
+            let number = released.into_iter().find(|number| self.allows(choice, *number))?;
+            Some((choice, number))
+        })
+    }
+
+    /// The free one whose turn it is in the first choice that has any.
+    fn in_turn(&self, choices: &'a [Choice]) -> Option<(&'a Choice, u128)> {
+        choices.iter().find_map(|choice| {
+            let Span { first, last, .. } = choice.span;
+            let start = self.after_cursor(choice).unwrap_or(first);
+            let ahead = self.next_free(choice, start, last).number;
+            let number = ahead.or_else(|| {
+                let before = start.checked_sub(1).filter(|before| *before >= first)?;
+                self.next_free(choice, first, before).number
+            })?;
+            Some((choice, number))
+        })
+    }
+
+    /// Where a sequential pool goes on, if that is inside the range.
+    fn after_cursor(&self, choice: &Choice) -> Option<u128> {
+        if choice.order != Order::Sequential {
+            return None;
+        }
+        let cursor =
+            self.cursors.get(&choice.pool).or_else(|| self.state.cursors.get(&choice.pool))?;
+        let next = number(*cursor).checked_add(1)?;
+        (choice.span.first <= next && next <= choice.span.last).then_some(next)
+    }
+
+    /// The resting one that was released longest ago, if that is long enough.
+    fn longest_released(&self, choices: &'a [Choice]) -> Option<(&'a Choice, IpAddr)> {
+        let (_, address, choice) = choices
+            .iter()
+            .filter_map(|choice| {
+                let (released, number) = self.longest_released_of(choice)?;
+                Some((released, choice.span.family.address(number), choice))
+            })
+            .min_by_key(|(released, address, _)| (*released, *address))?;
+        Some((choice, address))
+    }
+
+    fn longest_released_of(&self, choice: &Choice) -> Option<(ClusterTime, u128)> {
+        let side = self.side(choice)?;
+        let rested = |released: &ClusterTime| {
+            released.plus_ms(FORCED_REUSE_AFTER_MS) <= self.state.cluster.clock
+        };
+        let net = Span::of_net(choice.cidr);
+        if let Some(cidr) = side.cidrs.get(choice.cidr.prefix_len(), net) {
+            let mut oldest = cidr.cooling.iter().take_while(|(released, _)| rested(released));
+            return oldest.find(|(_, number)| self.allows(choice, *number)).copied();
+        }
+        // No pool counts over this network yet.
+        let resting = side.cooling.range(choice.span.first..=choice.span.last);
+        let resting = resting.map(|(number, cooling)| (cooling.released, *number));
+        resting.filter(|(time, n)| rested(time) && self.allows(choice, *n)).min()
+    }
+
+    /// Whether a number may be given from a choice, but for its present owner or rest.
+    fn allows(&self, choice: &Choice, number: u128) -> bool {
+        choice.span.first <= number
+            && number <= choice.span.last
+            && self.barred(choice, number).is_none()
+    }
+
+    /// The last number of what keeps a number back, besides owners and rest.
+    fn barred(&self, choice: &Choice, number: u128) -> Option<u128> {
+        if let Some(last) = choice.exclude.last_of(number) {
+            return Some(last);
+        }
+        let address = choice.span.family.address(number);
+        if self.gateways.contains(&address) || self.picked.contains(&address) {
+            return Some(number);
+        }
+        let side = self.side(choice)?;
+        if side.gateways.contains_key(&number) {
+            return Some(number);
+        }
+        let reservation = side.reservation_over(number)?;
+        (!self.is_ours(reservation)).then(|| crate::number::number(reservation.spec.last))
+    }
+
+    /// The lowest free number of a part of a choice's range.
+    fn next_free(&self, choice: &Choice, first: u128, last: u128) -> NextFree {
+        let side = self.side(choice);
+        let mut next = Some(first);
+        let mut jumps = 0;
+        while let Some(number) = next.filter(|number| *number <= last) {
+            let taken = side.and_then(|side| side.taken.last_of(number));
+            match taken.or_else(|| self.barred(choice, number)) {
+                None => return NextFree { number: Some(number), jumps },
+                Some(end) => next = end.checked_add(1),
+            }
+            jumps += 1;
+        }
+        NextFree { number: None, jumps }
+    }
+
+    fn exhausted(&self, slot: usize, choices: &[Choice]) -> Refusal {
+        let mut seen: Vec<&PoolKey> = Vec::new();
+        let (mut allocated, mut capacity_sum, mut cooling) = (0u64, 0u64, 0u64);
+        for choice in choices {
+            let net = Span::of_net(choice.cidr);
+            let side = self.side(choice);
+            if choice.inline.is_some() || !seen.contains(&&choice.pool) {
+                let capacity = capacity(choice.span, &choice.exclude, side);
+                capacity_sum = capacity_sum.saturating_add(capacity);
+            }
+            if seen.contains(&&choice.pool) {
+                continue;
+            }
+            seen.push(&choice.pool);
+            let Some(side) = side else { continue };
+            let (owned, resting) = match side.cidrs.get(choice.cidr.prefix_len(), net) {
+                Some(cidr) => (cidr.allocated, cidr.cooling.len()),
+                None => (
+                    side.owned_in(net.first, net.last),
+                    side.cooling.range(net.first..=net.last).count(),
+                ),
+            };
+            allocated = allocated.saturating_add(owned);
+            cooling = cooling.saturating_add(resting.try_into().unwrap_or(u64::MAX));
+        }
+        let pools: Vec<String> = seen.into_iter().map(PoolKey::to_string).collect();
+        let pools = pools.join(",");
+        Refusal::PoolExhausted { slot, pools, allocated, capacity: capacity_sum, cooling }
+    }
+}
