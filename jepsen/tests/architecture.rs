@@ -74,9 +74,20 @@ fn defines(source: &str, name: &str) -> bool {
     })
 }
 
+/// Files of this repository that a document links to.
+fn links(document: &str) -> impl Iterator<Item = &str> {
+    let targets = document.split("](").skip(1).filter_map(|piece| piece.split(')').next());
+    targets
+        .map(|target| target.split('#').next().unwrap_or(target))
+        .filter(|target| !target.is_empty() && !target.contains("://"))
+}
+
 /// What a document says that is not so.
 fn faults(document: &str, root: &Path) -> Vec<String> {
-    let mut faults = Vec::new();
+    let mut faults: Vec<String> = links(document)
+        .filter(|target| !root.join(target).exists())
+        .map(|target| format!("the link to {target} leads nowhere"))
+        .collect();
     let mut file: Option<String> = None;
     for (before, text) in quoted(document) {
         let joined = before.chars().all(|c| c.is_whitespace() || ",:→>-".contains(c));
@@ -154,6 +165,8 @@ fn false_references_are_found() {
     assert_eq!(of("`a.rs` `Pool`, `b`"), ["`a.rs` does not define `b`"]);
     assert_eq!(of("see `a.rs`: `gone`"), ["`a.rs` does not define `gone`"]);
     assert_eq!(of("see `b.rs`, or `c/`"), ["`b.rs` does not exist", "`c/` does not exist"]);
+    assert_eq!(of("[a](a.rs#x) [b](#y) [c](https://z/)"), Vec::<String>::new());
+    assert_eq!(of("[d](d.md#x)"), ["the link to d.md leads nowhere"]);
     assert_eq!(of("```\n`b.rs`\n```\n`/etc/x.md`"), Vec::<String>::new());
     assert_eq!(
         named_targets("make run KEEP=1; make test").into_iter().collect::<Vec<_>>(),
