@@ -14,6 +14,7 @@ use crate::types::{AttachmentKey, NodeKey, PoolKey};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allocations {
     by_attachment: BTreeSet<ByAttachment>,
+    /// Of pods with a uid; an interface has one live sandbox at most (DESIGN 5.8).
     by_pod: BTreeSet<ByPod>,
     /// How many addresses a pool gave.
     given: BTreeMap<PoolKey, u64>,
@@ -62,30 +63,15 @@ impl Allocations {
             .collect()
     }
 
-    /// Allocations of the same pod interface under another container, if the pod has a uid.
-    pub(crate) fn other_sandboxes(
+    /// Who has that interface of that pod, if the pod has a uid.
+    pub(crate) fn of_pod(
         &self,
         attachment: &AttachmentKey,
         pod_uid: &str,
-    ) -> Vec<&Arc<Allocation>> {
-        let wanted = Interface {
-            node: &attachment.node,
-            pod_uid,
-            network: &attachment.network,
-            ifname: &attachment.ifname,
-            container_id: "",
-        };
-        let from: &dyn PodInterface = &wanted;
-        self.by_pod
-            .range::<dyn PodInterface + '_, _>((Bound::Included(from), Bound::Unbounded))
-            .map(|entry| &entry.0)
-            .take_while(|allocation| {
-                Interface { container_id: "", ..Interface::of(allocation) } == wanted
-            })
-            .filter(|allocation| {
-                !pod_uid.is_empty() && allocation.attachment.container_id != attachment.container_id
-            })
-            .collect()
+    ) -> Option<&Arc<Allocation>> {
+        let AttachmentKey { node, container_id: _, ifname, network } = attachment;
+        let wanted: &dyn PodInterface = &Interface { node, pod_uid, network, ifname };
+        self.by_pod.get(wanted).map(|entry| &entry.0)
     }
 
     /// Sets or removes an allocation, and returns what was there.
@@ -96,7 +82,9 @@ impl Allocations {
     ) -> Option<Arc<Allocation>> {
         let old = self.by_attachment.take(attachment).map(|entry| entry.0);
         if let Some(old) = &old {
-            self.by_pod.remove(&ByPod(Arc::clone(old)));
+            if !old.pod.uid.is_empty() {
+                self.by_pod.remove(&ByPod(Arc::clone(old)));
+            }
             for assigned in &old.addresses {
                 if let Some(count) = self.given.get_mut(&assigned.pool) {
                     *count -= 1;
@@ -149,14 +137,13 @@ impl PartialEq for ByAttachment {
 
 impl Eq for ByAttachment {}
 
-/// The interface of a pod, and the sandbox that has it.
+/// The interface of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Interface<'a> {
     node: &'a NodeKey,
     pod_uid: &'a str,
     network: &'a str,
     ifname: &'a str,
-    container_id: &'a str,
 }
 
 impl<'a> Interface<'a> {
@@ -166,7 +153,6 @@ impl<'a> Interface<'a> {
             pod_uid: &allocation.pod.uid,
             network: &allocation.attachment.network,
             ifname: &allocation.attachment.ifname,
-            container_id: &allocation.attachment.container_id,
         }
     }
 }

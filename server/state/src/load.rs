@@ -60,7 +60,8 @@ impl State {
     }
 
     fn check_allocation(&self, key: &AttachmentKey, record: &Allocation) -> Result<(), Corrupt> {
-        if *key != record.attachment || self.allocations.get(key).is_some() {
+        let sandbox = self.allocations.of_pod(key, &record.pod.uid);
+        if *key != record.attachment || self.allocations.get(key).or(sandbox).is_some() {
             return Err(Corrupt::Contradiction(Box::new(Key::Allocation(key.clone()))));
         }
         let mut own = BTreeSet::new();

@@ -20,18 +20,17 @@ impl Apply<'_> {
         let Allocate { attachment, stamp, pod, .. } = request;
         self.see_epoch(&attachment.node, *stamp, false)?;
         self.check_fences(attachment, *stamp)?;
-        let others = self.state.allocations.other_sandboxes(attachment, &pod.uid);
-        let mut others: Vec<Arc<Allocation>> = others.into_iter().cloned().collect();
-        others.sort_by_key(|other| other.latest);
-        if let Some(newest) = others.last().filter(|newest| *stamp <= newest.latest) {
-            let container_id = newest.attachment.container_id.clone();
+        let sandbox = self.state.allocations.of_pod(attachment, &pod.uid);
+        let other = sandbox.filter(|sandbox| sandbox.attachment != *attachment).cloned();
+        if let Some(newer) = other.as_ref().filter(|other| *stamp <= other.latest) {
+            let container_id = newer.attachment.container_id.clone();
             return Err(Refusal::Superseded { container_id });
         }
         if let Some(own) = self.state.allocations.get(attachment).cloned() {
-            return Ok(self.repeat(request, &own));
+            return Ok(self.repeat(request, &own, other.as_deref()));
         }
         let mark = self.mark();
-        let outcome = self.take(request, &others);
+        let outcome = self.take(request, other.as_deref());
         if outcome.is_err() {
             self.go_back(&mark);
         }
@@ -39,10 +38,17 @@ impl Apply<'_> {
     }
 
     /// The same request again: the same addresses.
-    fn repeat(&mut self, request: &Allocate, own: &Allocation) -> Done {
+    ///
+    /// A newer one says anew what it is for. Should that be the interface of an older sandbox,
+    /// this is its takeover as well: it has no use for the older one's addresses.
+    fn repeat(&mut self, request: &Allocate, own: &Allocation, older: Option<&Allocation>) -> Done {
         let mut allocation = own.clone();
         allocation.revision = self.at.revision;
         if request.stamp > own.latest {
+            if let Some(older) = older {
+                self.end(older, EventKind::TakenOver);
+                self.fence(&older.attachment, request.stamp);
+            }
             allocation.latest = request.stamp;
             allocation.pod = request.pod.clone();
             allocation.netns = request.netns.clone();
@@ -55,26 +61,23 @@ impl Apply<'_> {
         Done::Allocated { allocation, fresh: false }
     }
 
-    /// Fresh addresses, or those of the pod interface's older sandboxes. May fail half-way.
-    fn take(&mut self, request: &Allocate, older: &[Arc<Allocation>]) -> Outcome {
+    /// Fresh addresses, or those of the pod interface's older sandbox. May fail half-way.
+    fn take(&mut self, request: &Allocate, older: Option<&Allocation>) -> Outcome {
         let slots = resolve(self.state, request)?;
-        let moved = older.last().and_then(|old| movable(request, &slots, old));
-        for (place, old) in older.iter().enumerate() {
-            if moved.is_some() && place + 1 == older.len() {
-                self.take_from(old, EventKind::TakenOver);
-            } else {
-                self.end(old, EventKind::TakenOver);
+        let moved = older.and_then(|older| movable(request, &slots, older));
+        if let Some(older) = older {
+            match moved {
+                Some(_) => self.take_from(older, EventKind::TakenOver),
+                None => {
+                    self.end(older, EventKind::TakenOver);
+                }
             }
-            self.fence(&old.attachment, request.stamp);
+            self.fence(&older.attachment, request.stamp);
         }
-        let picks = match moved {
-            Some(picks) => picks,
-            None => pick(self.state, request, &slots)?,
+        let addresses = match moved {
+            Some(picks) => picks.iter().map(|pick| self.assign(pick)).collect(),
+            None => self.hand_out(&request.space, &pick(self.state, request, &slots)?),
         };
-        for pick in &picks {
-            self.disturb(&request.space, pick.address);
-        }
-        let addresses = picks.iter().map(|pick| self.assign(pick)).collect();
         let allocation = Arc::new(Allocation {
             attachment: request.attachment.clone(),
             pod: request.pod.clone(),
@@ -96,13 +99,24 @@ impl Apply<'_> {
         Ok(Done::Allocated { allocation, fresh: true })
     }
 
+    /// Gives what was picked: it rests no longer, and sequential pools go on from it.
+    fn hand_out(&mut self, space: &str, picks: &[Pick<'_>]) -> Vec<Assigned> {
+        for pick in picks {
+            self.disturb(space, pick.address);
+        }
+        let assigned = picks.iter().map(|pick| self.assign(pick)).collect();
+        for Pick { choice, address } in picks {
+            if choice.order == Order::Sequential {
+                self.write(Write::Cursor(choice.pool.clone(), Some(*address)));
+            }
+        }
+        assigned
+    }
+
     /// Makes the pool of an address if it is not there, and says what the container is told.
     fn assign(&mut self, pick: &Pick<'_>) -> Assigned {
-        let Pick { choice, address, in_turn } = pick;
+        let Pick { choice, address } = pick;
         let pool = self.pool_of(choice);
-        if *in_turn && choice.order == Order::Sequential {
-            self.write(Write::Cursor(choice.pool.clone(), Some(*address)));
-        }
         let same_family = |gateway: &IpAddr| Family::of(*gateway) == Family::of(*address);
         let inline_gateway = choice.inline.as_ref().and_then(|inline| inline.gateway);
         let (routes, dns) = match choice.inline {
@@ -132,7 +146,7 @@ fn movable<'a>(
         let address = assigned.address.addr();
         let choice = choices.iter().find(|choice| choice.span.contains(address))?;
         let allowed = assigned.pool.space == request.space && !gateways.contains(&address);
-        allowed.then_some(Pick { choice, address, in_turn: false })
+        allowed.then_some(Pick { choice, address })
     };
     if slots.len() != old.addresses.len() {
         return None;

@@ -41,6 +41,7 @@ impl Apply<'_> {
         stamp: Stamp,
     ) -> Result<(), Refusal> {
         let floor = self.state.nodes.get(&attachment.node).map(|node| node.floor);
+        let floor = floor.filter(|floor| *floor != Stamp::default());
         let fence = self.state.fences.get(attachment).map(|fence| fence.stamp);
         match floor.filter(|s| stamp <= *s).or(fence.filter(|s| stamp <= *s)) {
             Some(fence) => Err(Refusal::Fenced { fence }),

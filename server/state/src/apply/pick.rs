@@ -19,8 +19,6 @@ use crate::types::{ClusterTime, Order, PoolKey};
 pub(super) struct Pick<'a> {
     pub(super) choice: &'a Choice,
     pub(super) address: IpAddr,
-    /// It was the pool's turn: a sequential pool goes on from here.
-    pub(super) in_turn: bool,
 }
 
 /// One address for each slot, or the reason why there is none.
@@ -35,7 +33,7 @@ pub(super) fn pick<'a>(
         let served = |slot: usize| picks.get(slot).is_some_and(Option::is_some);
         let (slot, choice) = search.place_requested(slots, served, *address)?;
         if let Some(pick) = picks.get_mut(slot) {
-            *pick = Some(search.settle(choice, *address, false));
+            *pick = Some(search.settle(choice, *address));
         }
     }
     for (slot, (choices, pick)) in slots.iter().zip(&mut picks).enumerate() {
@@ -89,12 +87,12 @@ impl<'s, 'a> Search<'s, 'a> {
         self.space.map(|space| space.side(choice.span.family))
     }
 
-    fn settle(&mut self, choice: &'a Choice, address: IpAddr, in_turn: bool) -> Pick<'a> {
+    fn settle(&mut self, choice: &'a Choice, address: IpAddr) -> Pick<'a> {
         self.picked.insert(address);
-        if in_turn && choice.order == Order::Sequential {
+        if choice.order == Order::Sequential {
             self.cursors.insert(&choice.pool, address);
         }
-        Pick { choice, address, in_turn }
+        Pick { choice, address }
     }
 
     /// The slot that gets an address asked for by name.
@@ -146,41 +144,28 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// The best address of these choices that nobody asked for by name.
     fn any(&mut self, choices: &'a [Choice]) -> Option<Pick<'a>> {
-        if let Some((choice, number)) = self.reserved(choices).or_else(|| self.own(choices)) {
-            return Some(self.settle(choice, choice.span.family.address(number), false));
-        }
-        if let Some((choice, number)) = self.in_turn(choices) {
-            return Some(self.settle(choice, choice.span.family.address(number), true));
-        }
-        let (choice, address) = self.longest_released(choices)?;
-        Some(self.settle(choice, address, false))
+        let (choice, number) = self
+            .reserved(choices)
+            .or_else(|| self.own(choices))
+            .or_else(|| self.in_turn(choices))
+            .or_else(|| self.longest_released(choices))?;
+        Some(self.settle(choice, choice.span.family.address(number)))
     }
 
-    /// One that is reserved for this identity. If they all rest one of these will do: that a
-    /// StatefulSet's pod comes back sooner than the cool-down is the rule, not the exception.
+    /// A free one that is reserved for this identity.
     fn reserved(&self, choices: &'a [Choice]) -> Option<(&'a Choice, u128)> {
         let identity = self.identity.as_ref()?;
         let space = self.space?;
-        let parts = || {
-            choices.iter().flat_map(move |choice| {
-                space.reservations_of(identity).filter_map(move |reservation| {
-                    let spec = &reservation.spec;
-                    let same = Family::of(spec.first) == choice.span.family;
-                    let part = choice.span.intersection(number(spec.first), number(spec.last));
-                    part.filter(|_| same).map(|part| (choice, part))
-                })
-            })
-        };
-        let free = parts().find_map(|(choice, part)| {
-            let found = self.next_free(choice, part.first, part.last).number?;
-            Some((choice, found))
-        });
-        free.or_else(|| {
-            parts().find_map(|(choice, part)| {
-                let mut resting = self.side(choice)?.cooling.range(part.first..=part.last);
-                let found = resting.find(|(n, _)| self.barred(choice, **n).is_none())?;
-                Some((choice, *found.0))
-            })
+        choices.iter().find_map(|choice| {
+            let number = space.reservations_of(identity).find_map(|reservation| {
+                let spec = &reservation.spec;
+                if Family::of(spec.first) != choice.span.family {
+                    return None;
+                }
+                let part = choice.span.intersection(number(spec.first), number(spec.last))?;
+                self.next_free(choice, part.first, part.last).number
+            })?;
+            Some((choice, number))
         })
     }
 
@@ -220,15 +205,15 @@ impl<'s, 'a> Search<'s, 'a> {
     }
 
     /// The resting one that was released longest ago, if that is long enough.
-    fn longest_released(&self, choices: &'a [Choice]) -> Option<(&'a Choice, IpAddr)> {
-        let (_, address, choice) = choices
+    fn longest_released(&self, choices: &'a [Choice]) -> Option<(&'a Choice, u128)> {
+        let (_, number, choice) = choices
             .iter()
             .filter_map(|choice| {
                 let (released, number) = self.longest_released_of(choice)?;
-                Some((released, choice.span.family.address(number), choice))
+                Some((released, number, choice))
             })
-            .min_by_key(|(released, address, _)| (*released, *address))?;
-        Some((choice, address))
+            .min_by_key(|(released, number, choice)| (*released, choice.span.family, *number))?;
+        Some((choice, number))
     }
 
     fn longest_released_of(&self, choice: &Choice) -> Option<(ClusterTime, u128)> {

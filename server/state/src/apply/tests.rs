@@ -310,6 +310,17 @@ fn a_newer_sandbox_takes_over_and_an_older_one_is_refused() {
 }
 
 #[test]
+fn a_repeat_for_another_pod_interface_takes_that_one_over() {
+    let mut bench = Bench::with_pool("10.0.0.0/24");
+    bench.add(of_pod("u", add("a", 1, &["p"]))).unwrap();
+    bench.add(of_pod("v", add("b", 2, &["p"]))).unwrap();
+    assert_eq!(bench.add(of_pod("v", add("a", 3, &["p"]))), ok(&["10.0.0.1"]));
+    assert_eq!(bench.events, [(EventKind::TakenOver, "10.0.0.2".to_owned())]);
+    assert_eq!(bench.state.allocation(&attachment("b")), None);
+    assert_eq!(bench.add(of_pod("u", add("c", 4, &["p"]))), ok(&["10.0.0.3"]));
+}
+
+#[test]
 fn a_takeover_that_fails_leaves_the_older_sandbox_alone() {
     let mut bench = Bench::with_pool("10.0.0.0/24");
     bench.apply(Command::CreatePool(pool("q", "10.1.0.0/30"))).unwrap();
@@ -369,7 +380,9 @@ fn reservations_are_for_nobody_or_one_identity() {
     assert_eq!(asked, taken("10.0.0.10", "k/n/net/a/net1"));
     assert_eq!(bench.add(of_pod("u1", add("w1", 1, &["p"]))), ok(&["10.0.0.20"]));
     bench.del("w1", 2);
-    assert_eq!(bench.add(of_pod("u2", add("w2", 3, &["p"]))), ok(&["10.0.0.20"]));
+    assert_eq!(bench.add(of_pod("u2", add("w2", 3, &["p"]))), ok(&["10.0.0.11"]));
+    bench.pass(30_000);
+    assert_eq!(bench.add(of_pod("u3", add("w3", 3, &["p"]))), ok(&["10.0.0.20"]));
     assert!(matches!(
         bench.apply(reservation("10.0.0.9", "10.0.0.12", None)),
         Err(Refusal::ReservationExists { .. })
