@@ -253,7 +253,9 @@ pub(in crate::storage) fn start(
     options: &Options,
 ) -> std::io::Result<LogStore> {
     let Recovered { db, first, last, purged, vote, committed } = recovered;
-    let tail = Tail { vote, committed, ..Tail::new(first, last, purged) };
+    let mut tail = Tail::new(first, last, purged);
+    tail.vote = vote;
+    tail.committed = committed;
     let room = options.log_queue_bytes.min(Semaphore::MAX_PERMITS);
     let shared = Arc::new(Shared {
         db,
