@@ -1,0 +1,165 @@
+//! Delivers what the spool holds. Bounded in entries and time, and never waited for: another run
+//! that delivers already is left alone.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::time::{Duration, Instant};
+
+use quorate_client::CallError;
+use quorate_proto::reason::Reason;
+use quorate_proto::v1;
+use rustix::fs::{FlockOperation, flock};
+
+use crate::attachment::Attachment;
+use crate::durable::ReadError;
+use crate::session::{Reached, Session, reached};
+use crate::spool::{self, Entry, Errand};
+
+/// How much one run delivers.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Entries.
+    pub entries: usize,
+    /// Time.
+    pub time: Duration,
+}
+
+/// Delivers the entries of one attachment, so that its ADD finds them done.
+pub async fn of_attachment(session: &mut Session, attachment: &Attachment, bounds: Bounds) {
+    deliver(session, Some(attachment), bounds).await;
+}
+
+/// Delivers whatever is there, oldest first.
+pub async fn all(session: &mut Session, bounds: Bounds) {
+    deliver(session, None, bounds).await;
+}
+
+async fn deliver(session: &mut Session, only: Option<&Attachment>, bounds: Bounds) {
+    let mut names = match spool::pending(&session.dir) {
+        Ok(names) => names,
+        Err(error) => {
+            tracing::warn!(%error, "spool cannot be listed");
+            return;
+        }
+    };
+    if let Some(attachment) = only {
+        (names, _) = spool::first(names, attachment);
+    }
+    if names.is_empty() || session.breaker.is_open() {
+        return;
+    }
+    // Held until the file is dropped.
+    let Some(_lock) = lock(session) else { return };
+    spool::sweep(&session.dir.spool());
+    let deadline = Instant::now() + bounds.time;
+    for name in names.iter().take(bounds.entries) {
+        if Instant::now() >= deadline {
+            break;
+        }
+        let entry = match spool::read(&session.dir, name) {
+            Ok(Some(entry)) => entry,
+            Ok(None) => continue,
+            Err(ReadError::Damage(damage)) => {
+                spool::set_aside(&session.dir, name, &damage);
+                continue;
+            }
+            Err(ReadError::Io(error)) => {
+                tracing::warn!(name, %error, "spool entry cannot be read");
+                continue;
+            }
+        };
+        match send(session, entry, deadline).await {
+            Ok(()) => spool::remove(&session.dir, name),
+            Err(error) => match fate(&error) {
+                Fate::Moot => spool::remove(&session.dir, name),
+                Fate::Bad => spool::set_aside(&session.dir, name, &error),
+                Fate::Kept if reached(&error) == Reached::Majority => {}
+                Fate::Kept => break,
+            },
+        }
+    }
+}
+
+fn lock(session: &Session) -> Option<std::fs::File> {
+    let path = session.dir.spool().join(".lock");
+    let file =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path).ok()?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    Some(file)
+}
+
+async fn send(session: &mut Session, entry: Entry, deadline: Instant) -> Result<(), CallError> {
+    let attachment = if entry.attachment.node.is_empty() {
+        entry.attachment.on(session.node.identity())
+    } else {
+        entry.attachment
+    };
+    let attachment = Some(attachment.to_wire());
+    let stamp = Some(entry.stamp.to_wire());
+    match entry.errand {
+        Errand::Release => {
+            let request = v1::ReleaseRequest { caller: None, attachment, stamp, spooled: true };
+            session
+                .call_aside(deadline, async |client, left| {
+                    client.release(request.clone(), left).await
+                })
+                .await
+                .map(drop)
+        }
+        Errand::Abort => {
+            let request = v1::AbortRequest { caller: None, attachment, stamp, spooled: true };
+            session
+                .call_aside(deadline, async |client, left| {
+                    client.abort(request.clone(), left).await
+                })
+                .await
+                .map(drop)
+        }
+    }
+}
+
+/// What becomes of an entry whose delivery failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It has nothing more to do.
+    Moot,
+    /// It will never be taken.
+    Bad,
+    /// Another time.
+    Kept,
+}
+
+fn fate(error: &CallError) -> Fate {
+    let Some(reason) = error.reason else { return Fate::Kept };
+    match reason {
+        // Ended already by something that is not older.
+        Reason::Fenced | Reason::Superseded => Fate::Moot,
+        // Malformed to the service, and so no allocation can be of it.
+        Reason::InvalidArgument => Fate::Bad,
+        // The agent has yet to pin the new incarnation; the attachment is gone in it as well.
+        Reason::WrongIncarnation => Fate::Kept,
+        // Not refused for good: whoever refuses a spooled epoch today may be an older server.
+        Reason::StaleEpoch => Fate::Kept,
+        Reason::NotInitialized
+        | Reason::NoLeader
+        | Reason::Overloaded
+        | Reason::DeadlineBeforeProposal
+        | Reason::ShuttingDown
+        | Reason::NoMajority
+        | Reason::WrongReplica
+        | Reason::StorageFailed => Fate::Kept,
+        // No release or abort is answered so: for people to look at.
+        Reason::PoolExhausted
+        | Reason::PoolNotFound
+        | Reason::PoolExists
+        | Reason::PoolInUse
+        | Reason::RevisionMismatch
+        | Reason::AddressTaken
+        | Reason::AddressIsGateway
+        | Reason::AddressOutsidePools
+        | Reason::ReservationExists
+        | Reason::ReservationNotFound
+        | Reason::GatewayInUse
+        | Reason::AlreadyInitialized => Fate::Bad,
+    }
+}
