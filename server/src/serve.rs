@@ -5,7 +5,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use openraft::errors::Fatal;
 use prometheus_client::registry::Registry;
 use quorate_proto::raft::v1::raft_server::RaftServer;
 use quorate_proto::v1::admin_server::AdminServer;
@@ -22,8 +21,8 @@ use crate::raft::birth;
 use crate::raft::peers::MAX_PEER_MESSAGE;
 use crate::raft::replica::{Replica, StartError};
 use crate::raft::service::PeerService;
-use crate::raft::types::TypeConfig;
 use crate::settings::{Settings, SettingsError};
+use crate::storage::Failure;
 
 /// Largest request of a node or a person, in bytes: a full list of victims fits ten times.
 const MAX_REQUEST: usize = 4 << 20;
@@ -54,11 +53,11 @@ pub enum ServeError {
     #[error("reflection does not start")]
     Reflection(#[source] tonic_reflection::server::Error),
     /// Going on would be unsafe.
-    #[error("this replica had to stop, nothing that was acknowledged is lost: {0}")]
-    Failed(Fatal<TypeConfig>),
+    #[error("this replica had to stop; nothing that it acknowledged is lost")]
+    Failed(#[source] Arc<Failure>),
     /// The last checkpoint could not be written; the log has everything.
     #[error("the last checkpoint could not be written")]
-    Stop(#[source] io::Error),
+    Stop(#[source] Arc<Failure>),
 }
 
 /// Runs a replica until `stop` resolves, then hands over, drains and writes a last checkpoint.
@@ -96,7 +95,7 @@ pub async fn run(settings: Settings, stop: impl Future<Output = ()>) -> Result<(
     tokio::pin!(servers);
     tokio::select! {
         ended = &mut servers => return ended.map(drop),
-        fatal = replica.failed() => return Err(ServeError::Failed(fatal)),
+        failure = replica.failed() => return Err(ServeError::Failed(failure)),
         () = stop => {}
     }
     tracing::info!("stopping: handing over, then draining");

@@ -217,6 +217,8 @@ impl Settings {
             replication_lag_threshold: self.keep_entries + self.snapshot_after_entries,
             purge_batch_size: 256,
             enable_pre_vote: Some(true),
+            // A restarted leader must ask for votes anew (openraft issue 1511).
+            enable_leader_restore: Some(false),
             // A leader that lost its majority probes less often, or its heartbeats could keep
             // others from electing (openraft issue 2080).
             quorum_loss_probe_interval: Some(2 * self.election_max_ms),

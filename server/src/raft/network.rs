@@ -190,7 +190,7 @@ impl NetSnapshot<TypeConfig> for Peer {
             vote: Some(codec::vote(&vote)),
             manifest: Some(snapshot.snapshot.manifest().clone()),
         };
-        let parts = snapshot::parts(head, snapshot.snapshot);
+        let parts = snapshot::parts(head, &snapshot.snapshot);
         let answer = tokio::select! {
             biased;
             closed = cancel => return Err(StreamingError::Closed(closed)),

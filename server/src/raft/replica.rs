@@ -1,6 +1,5 @@
 //! One running replica: its disk, log, state, Raft and peers, and what can be asked of it.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use super::network::Network;
 use super::peers::Peers;
 use super::types::{Member, Raft, TypeConfig};
 use crate::settings::{PeerAddress, Settings};
-use crate::storage::{self, Disk, DiskError, LogStore, OpenError, StateMachine};
+use crate::storage::{self, Disk, DiskError, Failure, LogStore, OpenError, StateMachine};
 
 /// How long a leader that is told to stop waits for another to take over.
 const HAND_OVER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -170,15 +169,24 @@ impl Replica {
         self.batcher.waiting()
     }
 
-    /// Waits until Raft has stopped by itself, and says why.
-    pub async fn failed(&self) -> Fatal<TypeConfig> {
-        let mut metrics = self.raft.metrics();
+    /// Waits until log, state or Raft has failed, and says how.
+    pub async fn failed(&self) -> Arc<Failure> {
+        let mut storage = self.machine.failed();
+        let mut raft = self.raft.metrics();
         loop {
-            if let Err(fatal) = metrics.borrow_watched().running_state.clone() {
-                return fatal;
+            if let Some(failure) = storage.borrow_and_update().clone() {
+                return failure;
             }
-            if metrics.changed().await.is_err() {
-                return Fatal::Stopped;
+            if let Err(fatal) = raft.borrow_watched().running_state.clone() {
+                tracing::error!(%fatal, "raft has stopped");
+                return Arc::new(Failure::Closed);
+            }
+            let changed = tokio::select! {
+                changed = storage.changed() => changed.is_ok(),
+                changed = raft.changed() => changed.is_ok(),
+            };
+            if !changed {
+                return Arc::new(Failure::Closed);
             }
         }
     }
@@ -209,12 +217,11 @@ impl Replica {
         }
     }
 
-    /// Stops Raft and writes a last checkpoint.
-    pub async fn stop(&self) -> io::Result<()> {
-        self.raft.shutdown().await.map_err(io::Error::other)?;
-        let machine = self.machine.clone();
-        tokio::task::spawn_blocking(move || machine.checkpoint_now())
-            .await
-            .map_err(io::Error::other)?
+    /// Stops Raft and writes a last checkpoint, so that the next start replays nothing.
+    pub async fn stop(&self) -> Result<(), Arc<Failure>> {
+        if let Err(panicked) = self.raft.shutdown().await {
+            tracing::error!(%panicked, "raft did not stop in order");
+        }
+        self.machine.checkpoint().await
     }
 }

@@ -130,8 +130,6 @@ impl raft_server::Raft for PeerService {
         let vote = head.vote.ok_or_else(|| Status::invalid_argument("head without a vote"))?;
         let manifest =
             head.manifest.ok_or_else(|| Status::invalid_argument("head without a manifest"))?;
-        let meta = manifest.meta.clone().unwrap_or_default();
-        let meta = codec::parse_snapshot_meta(&meta).map_err(malformed)?;
         let failed = |error: &dyn std::fmt::Display| {
             tracing::warn!(%error, "a snapshot did not arrive whole");
             Status::data_loss(format!("snapshot refused: {error}"))
@@ -152,7 +150,7 @@ impl raft_server::Raft for PeerService {
             .await
             .map_err(|e| failed(&e))?
             .map_err(|e| failed(&e))?;
-        let snapshot = openraft::Snapshot { meta, snapshot };
+        let snapshot = openraft::Snapshot { meta: snapshot.meta().clone(), snapshot };
         let vote = codec::parse_vote(&vote);
         let answer = self.raft.install_full_snapshot(vote, snapshot).await.map_err(stopped)?;
         Ok(Response::new(pb::SnapshotResponse { vote: Some(codec::vote(&answer.vote)) }))
