@@ -11,7 +11,7 @@ use crate::outcome::Refusal;
 use crate::read::capacity;
 use crate::record::Reservation;
 use crate::space::{Side, Space};
-use crate::state::State;
+use crate::state::{PoolCounters, State};
 use crate::types::{ClusterTime, Order, PoolKey};
 
 /// An address for a slot.
@@ -272,33 +272,96 @@ impl<'s, 'a> Search<'s, 'a> {
         NextFree { number: None, jumps }
     }
 
+    /// Named pools are counted over their networks, inline ranges over themselves.
     fn exhausted(&self, slot: usize, choices: &[Choice]) -> Refusal {
-        let mut seen: Vec<&PoolKey> = Vec::new();
+        let mut pools: Vec<&PoolKey> = Vec::new();
         let (mut allocated, mut capacity_sum, mut cooling) = (0u64, 0u64, 0u64);
         for choice in choices {
-            let net = Span::of_net(choice.cidr);
-            let side = self.side(choice);
-            if choice.inline.is_some() || !seen.contains(&&choice.pool) {
-                let capacity = capacity(choice.span, &choice.exclude, side);
-                capacity_sum = capacity_sum.saturating_add(capacity);
+            let seen = pools.contains(&&choice.pool);
+            if !seen {
+                pools.push(&choice.pool);
             }
-            if seen.contains(&&choice.pool) {
-                continue;
-            }
-            seen.push(&choice.pool);
-            let Some(side) = side else { continue };
-            let (owned, resting) = match side.cidrs.get(choice.cidr.prefix_len(), net) {
-                Some(cidr) => (cidr.allocated, cidr.cooling.len()),
-                None => (
-                    side.owned_in(net.first, net.last),
-                    side.cooling.range(net.first..=net.last).count(),
-                ),
+            let counters = match choice.inline {
+                Some(_) => self.count(choice),
+                None if seen => continue,
+                None => self.state.counters(&choice.pool).unwrap_or_default(),
             };
-            allocated = allocated.saturating_add(owned);
-            cooling = cooling.saturating_add(resting.try_into().unwrap_or(u64::MAX));
+            allocated = allocated.saturating_add(counters.allocated);
+            capacity_sum = capacity_sum.saturating_add(counters.capacity);
+            cooling = cooling.saturating_add(counters.cooling);
         }
-        let pools: Vec<String> = seen.into_iter().map(PoolKey::to_string).collect();
+        let pools: Vec<String> = pools.into_iter().map(PoolKey::to_string).collect();
         let pools = pools.join(",");
         Refusal::PoolExhausted { slot, pools, allocated, capacity: capacity_sum, cooling }
+    }
+
+    fn count(&self, choice: &Choice) -> PoolCounters {
+        let Span { first, last, .. } = choice.span;
+        let side = self.side(choice);
+        let resting = side.map_or(0, |side| side.cooling.range(first..=last).count());
+        PoolCounters {
+            capacity: capacity(choice.span, &choice.exclude, side),
+            allocated: side.map_or(0, |side| side.owned_in(first, last)),
+            cooling: resting.try_into().unwrap_or(u64::MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apply::choice::resolve;
+    use crate::command::{Command, InlineRange, PoolChoice, Slot};
+    use crate::state::At;
+    use crate::types::Stamp;
+
+    const TAKEN: u64 = 100_000;
+
+    fn request(container: u64, slots: usize, exclude: &[&str]) -> Allocate {
+        let range = InlineRange {
+            cidr: "fd00::/64".parse().unwrap(),
+            first: None,
+            last: None,
+            exclude: exclude.iter().map(|net| net.parse().unwrap()).collect(),
+            gateway: None,
+            whole_prefix: false,
+            lenient: false,
+        };
+        let slot = Slot { choices: vec![PoolChoice::Inline(range)] };
+        let mut request = Allocate {
+            stamp: Stamp { epoch: 1, boot_ns: 1 },
+            space: "default".into(),
+            slots: vec![slot; slots],
+            ..Allocate::default()
+        };
+        request.attachment.container_id = container.to_string();
+        request
+    }
+
+    /// The lowest free address for a request, and the jumps that finding it took.
+    fn lowest(state: &State, request: &Allocate) -> (IpAddr, usize) {
+        let slots = resolve(state, request).unwrap();
+        let choice = &slots[0][0];
+        let search = Search::new(state, request, &slots);
+        let found = search.next_free(choice, choice.span.first, choice.span.last);
+        (choice.span.family.address(found.number.unwrap()), found.jumps)
+    }
+
+    #[test]
+    fn the_search_jumps_over_what_is_taken_instead_of_walking() {
+        let mut state = State::new();
+        for container in 0..TAKEN / 16 {
+            let command = Command::Allocate(Box::new(request(container, 16, &[])));
+            state.apply(&command, At::default()).0.unwrap();
+        }
+        let next: IpAddr = "fd00::1:86a1".parse().unwrap();
+        assert_eq!(lowest(&state, &request(0, 1, &[])), (next, 1));
+        // Inside what is taken, beside it, and far away.
+        let exclude = ["fd00::10/124", "fd00::1:86a1/128", "fd00::1:86a2/127", "fd00:0:0:0:1::/80"];
+        let next: IpAddr = "fd00::1:86a4".parse().unwrap();
+        assert_eq!(lowest(&state, &request(0, 1, &exclude)), (next, 2));
+        // Half of all addresses: joined, they are one jump.
+        let next: IpAddr = "fd00:0:0:0:8000::".parse().unwrap();
+        assert_eq!(lowest(&state, &request(0, 1, &["fd00::/65"])), (next, 2));
     }
 }
