@@ -87,6 +87,19 @@ pub(crate) fn usable_span(cidr: IpNet, bounds: Bounds) -> Result<Span, Refusal> 
     if bounds.lenient { Ok(lenient(widest, first, last)) } else { strict(net, widest, first, last) }
 }
 
+/// Refuses exclusions that are not of the network's family: they exclude nothing, by mistake.
+pub(crate) fn check_exclusions(cidr: IpNet, exclude: &[IpNet]) -> Result<(), Refusal> {
+    let family = Family::of(cidr.addr());
+    match exclude.iter().find(|net| Family::of(net.addr()) != family) {
+        None => Ok(()),
+        Some(other) => Err(Refusal::BadRange {
+            field: "exclude",
+            value: other.to_string(),
+            problem: format!("is not of the address family of {cidr}"),
+        }),
+    }
+}
+
 /// The number of a bound, which must be of the network's family.
 fn bound(field: &'static str, value: Option<IpAddr>, cidr: IpNet) -> Result<Option<u128>, Refusal> {
     match value {

@@ -10,7 +10,7 @@ use crate::command::{Allocate, InlineRange, PoolChoice};
 use crate::intervals::Intervals;
 use crate::number::{Family, Span};
 use crate::outcome::Refusal;
-use crate::range::{Bounds, usable_span};
+use crate::range::{Bounds, check_exclusions, usable_span};
 use crate::state::State;
 use crate::types::{Order, PoolKey};
 use crate::write::exclusions;
@@ -70,6 +70,9 @@ fn named(state: &State, space: &str, name: &str) -> Result<Choice, Refusal> {
 
 fn inline(state: &State, space: &str, range: &InlineRange) -> Result<Choice, Refusal> {
     let span = usable_span(range.cidr, Bounds::from(range))?;
+    if !range.lenient {
+        check_exclusions(range.cidr, &range.exclude)?;
+    }
     let cidr = range.cidr.trunc();
     let pool = PoolKey { space: space.to_owned(), name: cidr.to_string() };
     Ok(Choice {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::apply::Apply;
 use crate::apply::choice::Choice;
 use crate::command::PoolSpec;
-use crate::number::{Family, Span, number};
+use crate::number::{Span, number};
 use crate::outcome::{Done, Outcome, Refusal};
-use crate::range::{Bounds, usable_span};
+use crate::range::{Bounds, check_exclusions, usable_span};
 use crate::record::Pool;
 use crate::space::kept_out;
 use crate::types::{Dns, Order, PoolKey, Revision};
@@ -102,21 +102,13 @@ impl Apply<'_> {
     fn check(&self, pool: &Pool) -> Result<(), Refusal> {
         let PoolSpec { key, cidr, exclude, gateway, .. } = &pool.spec;
         usable_span(*cidr, Bounds::from(&pool.spec))?;
+        check_exclusions(*cidr, exclude)?;
         let net = Span::of_net(*cidr);
         if let Some(gateway) = gateway.filter(|gateway| !net.contains(*gateway)) {
             return Err(Refusal::BadRange {
                 field: "gateway",
                 value: gateway.to_string(),
                 problem: format!("is outside {cidr}: give a gateway inside, or none"),
-            });
-        }
-        if let Some(other) =
-            exclude.iter().find(|net| Family::of(net.addr()) != Span::of_net(*cidr).family)
-        {
-            return Err(Refusal::BadRange {
-                field: "exclude",
-                value: other.to_string(),
-                problem: format!("is not of the address family of {cidr}"),
             });
         }
         let side = self.state.side(&key.space, net.family);
