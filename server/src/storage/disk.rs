@@ -233,3 +233,7 @@ fn write(path: &Path, identity: &Identity) -> Result<(), DiskError> {
     durable::write(path, FORMAT, &identity.encode_to_vec())
         .map_err(|e| DiskError::io("write", path, e))
 }
+
+#[cfg(test)]
+#[path = "disk_tests.rs"]
+mod tests;

@@ -122,6 +122,24 @@ pub enum Apart {
 
 /// Opens log and state, and checks each and both against each other.
 pub fn open(disk: &Disk, options: Options) -> Result<(LogStore, StateMachine), OpenError> {
+    open_with(disk, options, Limits::EachOther)
+}
+
+/// What bounds the log's purges and the state's checkpoints.
+enum Limits {
+    /// The other: no entry is purged that the state on disk lacks, and no state is written that
+    /// the log on disk lacks.
+    EachOther,
+    /// Nothing: openraft's conformance suite uses each without the other.
+    #[cfg(test)]
+    Nothing,
+}
+
+fn open_with(
+    disk: &Disk,
+    options: Options,
+    limits: Limits,
+) -> Result<(LogStore, StateMachine), OpenError> {
     let folder = || disk.folder().to_owned();
     let log_damage = |source| OpenError::Log { folder: folder(), source };
     let state_damage = |source| OpenError::State { folder: folder(), source };
@@ -153,8 +171,18 @@ pub fn open(disk: &Disk, options: Options) -> Result<(LogStore, StateMachine), O
 
     let health = Health::new();
     let mark = Watermark::new(checkpoint);
-    let log = log::start(log, side, mark.clone(), health.clone(), &options).map_err(io_error)?;
-    let state = state.start(log.clone(), mark, health, options).map_err(io_error)?;
+    let purgeable = match limits {
+        Limits::EachOther => mark.clone(),
+        #[cfg(test)]
+        Limits::Nothing => Watermark::endless(),
+    };
+    let log = log::start(log, side, purgeable, health.clone(), &options).map_err(io_error)?;
+    let synced = match limits {
+        Limits::EachOther => log.synced_mark(),
+        #[cfg(test)]
+        Limits::Nothing => Watermark::endless(),
+    };
+    let state = state.start(log.clone(), synced, mark, health, options).map_err(io_error)?;
     disk.attach(&log);
     Ok((log, state))
 }

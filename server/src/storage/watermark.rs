@@ -15,6 +15,12 @@ impl Watermark {
         Watermark(Arc::new(watch::Sender::new(at)))
     }
 
+    /// Beyond every log id.
+    #[cfg(test)]
+    pub(super) fn endless() -> Watermark {
+        Watermark::new(Some(LogId::new_term_index(u64::MAX, u64::MAX)))
+    }
+
     pub(super) fn get(&self) -> Option<LogId> {
         *self.0.borrow()
     }

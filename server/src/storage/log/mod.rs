@@ -155,6 +155,11 @@ impl LogStore {
         self.answer(synced).await
     }
 
+    /// The watermark behind [`LogStore::synced`].
+    pub(super) fn synced_mark(&self) -> Watermark {
+        self.shared.synced.clone()
+    }
+
     fn push(&self, command: Command) -> Result<(), Arc<Failure>> {
         // The command is dropped unanswered; its caller gets the error instead.
         self.shared.queue.push(command).map_err(|_command| self.shared.closed())

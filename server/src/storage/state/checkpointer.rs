@@ -123,7 +123,7 @@ impl Checkpointer {
     /// Waits until the log has on this disk what the state would say it has: openraft applies what
     /// is committed elsewhere before it is synced here.
     fn wait_for_log(&self, applied: Option<LogId>) -> Result<(), Halt> {
-        let mut synced = self.shared.log.synced();
+        let mut synced = self.shared.synced.subscribe();
         let mut stopping = self.stopping.clone();
         let mut failed = self.shared.health.subscribe();
         block_on(async {

@@ -62,6 +62,8 @@ struct Shared {
     database: RwLock<Database>,
     folders: Folders,
     log: LogStore,
+    /// How far the log is durable here: no checkpoint goes beyond it.
+    synced: Watermark,
     /// How far the state on the disk is.
     checkpoint: Watermark,
     /// The snapshot that was made or installed last.
@@ -130,6 +132,7 @@ impl State {
     pub(super) fn start(
         self,
         log: LogStore,
+        synced: Watermark,
         checkpoint: Watermark,
         health: Health,
         options: Options,
@@ -140,6 +143,7 @@ impl State {
             database: RwLock::new(self.database),
             folders: self.folders,
             log,
+            synced,
             checkpoint,
             current: Mutex::new(None),
             incoming: Arc::default(),
