@@ -64,6 +64,7 @@ pub(crate) async fn run<R: Rpc>(
         deadline,
         budget,
         policy,
+        repeat: R::REPEAT,
         route,
         asked: Vec::new(),
         attempts: 0,
@@ -96,6 +97,7 @@ struct Call<'a> {
     deadline: Instant,
     budget: Duration,
     policy: Policy,
+    repeat: Repeat,
     route: Route,
     /// Replicas of the attempts in flight.
     asked: Vec<Endpoint>,
@@ -156,7 +158,7 @@ impl<'a> Call<'a> {
 
     /// When another replica is asked as well, if none has answered by then.
     fn hedge_at<R: Rpc>(&self) -> Option<Instant> {
-        let allowed = R::REPEAT == Repeat::Idempotent
+        let allowed = R::REPEAT != Repeat::Once
             && self.may_attempt()
             && self.asked.len() < MAX_IN_FLIGHT
             && self.route.has_other_than(&self.asked);
@@ -193,7 +195,17 @@ impl<'a> Call<'a> {
 
     /// What is proved of the call as a whole, if its last word proves `effect`.
     fn effect(&self, effect: Effect) -> Effect {
-        if self.unresolved.load(Ordering::Relaxed) > 0 { Effect::Unknown } else { effect }
+        match (self.repeat, effect) {
+            (Repeat::Read, Effect::NotProposed | Effect::Unknown) => Effect::NotProposed,
+            (Repeat::Read, Effect::Refused) => Effect::Refused,
+            (Repeat::Idempotent | Repeat::Once, _) if self.unresolved() => Effect::Unknown,
+            (Repeat::Idempotent | Repeat::Once, effect) => effect,
+        }
+    }
+
+    /// Was a request sent of which it is not known whether it was proposed?
+    fn unresolved(&self) -> bool {
+        self.unresolved.load(Ordering::Relaxed) > 0
     }
 
     /// The end by an answer after which no other may be asked for.
@@ -233,10 +245,7 @@ impl<'a> Call<'a> {
             };
         };
         CallError {
-            code: match effect {
-                Effect::Unknown => Code::DeadlineExceeded,
-                Effect::Refused | Effect::NotProposed => Code::Unavailable,
-            },
+            code: if self.unresolved() { Code::DeadlineExceeded } else { Code::Unavailable },
             message: format!("gave up after {budget:?}; the last cause: {}", failure.message),
             ..self.decided(&endpoint, Failure { effect, ..failure })
         }
@@ -247,7 +256,7 @@ impl<'a> Call<'a> {
 fn ends<R: Rpc>(effect: Effect) -> bool {
     match (effect, R::REPEAT) {
         (Effect::Refused, _) | (Effect::Unknown, Repeat::Once) => true,
-        (Effect::NotProposed, _) | (Effect::Unknown, Repeat::Idempotent) => false,
+        (Effect::NotProposed, _) | (Effect::Unknown, Repeat::Read | Repeat::Idempotent) => false,
     }
 }
 
@@ -313,9 +322,12 @@ mod tests {
     #[test]
     fn only_decisive_outcomes_end_a_call() {
         type Safe = v1::AllocateRequest;
+        type Read = v1::PingRequest;
         type Once = v1::UpdatePoolRequest;
         assert!(ends::<Safe>(Effect::Refused) && ends::<Once>(Effect::Refused));
         assert!(!ends::<Safe>(Effect::NotProposed) && !ends::<Once>(Effect::NotProposed));
+        assert!(ends::<Read>(Effect::Refused));
+        assert!(!ends::<Read>(Effect::NotProposed) && !ends::<Read>(Effect::Unknown));
         assert!(!ends::<Safe>(Effect::Unknown));
         assert!(ends::<Once>(Effect::Unknown));
     }

@@ -1,6 +1,7 @@
 //! Where a replica is.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 /// A replica, by its ordinal name, and the address at which clients reach it.
@@ -32,6 +33,14 @@ pub enum ParseError {
 }
 
 impl Endpoint {
+    /// Does the address never leave this machine? Told by its text: a name other than
+    /// `localhost` could lead anywhere.
+    pub fn is_loopback(&self) -> bool {
+        let host = self.address.rsplit_once(':').map_or("", |(host, _port)| host);
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
     /// Checks what [`FromStr`] would have checked, for endpoints made by hand or by serde.
     ///
     /// # Errors
@@ -58,9 +67,7 @@ impl Endpoint {
 
 fn valid_host(host: &str) -> bool {
     if let Some(inner) = host.strip_prefix('[') {
-        return inner
-            .strip_suffix(']')
-            .is_some_and(|inner| inner.parse::<std::net::Ipv6Addr>().is_ok());
+        return inner.strip_suffix(']').is_some_and(|inner| inner.parse::<Ipv6Addr>().is_ok());
     }
     !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b))
 }
@@ -114,5 +121,21 @@ mod tests {
             assert!(matches!(error, ParseError::Host(_) | ParseError::Name(_)), "{text}: {error}");
         }
         assert_eq!(parse("=h:80"), Err(ParseError::Name("=h:80".into())));
+    }
+
+    #[test]
+    fn loopback_is_told_by_its_text() {
+        for (text, expected) in [
+            ("127.0.0.1:1", true),
+            ("q=127.9.9.9:1", true),
+            ("[::1]:1", true),
+            ("localhost:1", true),
+            ("10.0.0.1:1", false),
+            ("localhost.example.org:1", false),
+            ("[::ffff:127.0.0.1]:1", false),
+            ("0.0.0.0:1", false),
+        ] {
+            assert_eq!(parse(text).unwrap().is_loopback(), expected, "{text}");
+        }
     }
 }

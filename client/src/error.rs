@@ -21,6 +21,7 @@ pub struct CallError {
     pub attempts: u32,
     /// What is proved about the call as a whole: [`Effect::Unknown`] if *any* attempt may have
     /// been proposed, also if a later one was refused, since the earlier may still take effect.
+    /// Never unknown of a read.
     pub effect: Effect,
     /// Who answered last, as [`crate::Endpoint`] displays it.
     pub endpoint: String,

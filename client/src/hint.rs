@@ -62,7 +62,9 @@ fn named(header: &Header, endpoints: &[Endpoint]) -> Option<Endpoint> {
         return Some(endpoint.clone());
     }
     let leader = Endpoint { name: header.leader.clone(), address: header.leader_address.clone() };
-    leader.check().is_ok().then_some(leader)
+    // Plain text that stays on this machine must not be led off it.
+    let stays = !endpoints.iter().all(Endpoint::is_loopback) || leader.is_loopback();
+    (leader.check().is_ok() && stays).then_some(leader)
 }
 
 /// By name, since the address that a replica advertises may not be the one that we can reach.
@@ -112,6 +114,16 @@ mod tests {
             hint.learn(Some(&header(name, address)), &endpoints());
             assert_eq!(hint.leader().unwrap().to_string(), expected, "{name} {address}");
         }
+    }
+
+    #[test]
+    fn a_cluster_on_loopback_leads_nobody_off_it() {
+        let local: Vec<Endpoint> = vec!["a=127.0.0.1:1".parse().unwrap()];
+        let hint = Hint::load(None, &local);
+        hint.learn(Some(&header("b", "10.0.0.1:1")), &local);
+        assert_eq!(hint.leader(), None);
+        hint.learn(Some(&header("b", "127.0.0.1:2")), &local);
+        assert_eq!(hint.leader().unwrap().to_string(), "b=127.0.0.1:2");
     }
 
     #[test]

@@ -5,9 +5,11 @@ use quorate_proto::v1;
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
-/// May a call be repeated if its earlier attempt may have taken effect?
+/// What sending a request a second time does, if the first may have taken effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
+    /// Nothing changes by it, however often it is sent: no outcome of it is unknown.
+    Read,
     /// A second time changes nothing, and answers as the first would have.
     Idempotent,
     /// A second time could answer otherwise, or undo what somebody did in between.
@@ -63,9 +65,9 @@ rpcs! { IpamClient:
     release(ReleaseRequest) -> ReleaseResponse, Idempotent, caller;
     abort(AbortRequest) -> AbortResponse, Idempotent, caller;
     collect(CollectRequest) -> CollectResponse, Idempotent, caller;
-    list_attachments(ListAttachmentsRequest) -> ListAttachmentsResponse, Idempotent, caller;
-    get_attachment(GetAttachmentRequest) -> GetAttachmentResponse, Idempotent, caller;
-    ping(PingRequest) -> PingResponse, Idempotent, caller;
+    list_attachments(ListAttachmentsRequest) -> ListAttachmentsResponse, Read, caller;
+    get_attachment(GetAttachmentRequest) -> GetAttachmentResponse, Read, caller;
+    ping(PingRequest) -> PingResponse, Read, caller;
 }
 
 // A pool or reservation that is there already and equal is a success, so creating repeats well.
@@ -74,13 +76,13 @@ rpcs! { AdminClient:
     create_pool(CreatePoolRequest) -> CreatePoolResponse, Idempotent, none;
     update_pool(UpdatePoolRequest) -> UpdatePoolResponse, Once, none;
     delete_pool(DeletePoolRequest) -> DeletePoolResponse, Once, none;
-    get_pool(GetPoolRequest) -> GetPoolResponse, Idempotent, none;
-    list_pools(ListPoolsRequest) -> ListPoolsResponse, Idempotent, none;
-    list_addresses(ListAddressesRequest) -> ListAddressesResponse, Idempotent, none;
-    get_address(GetAddressRequest) -> GetAddressResponse, Idempotent, none;
+    get_pool(GetPoolRequest) -> GetPoolResponse, Read, none;
+    list_pools(ListPoolsRequest) -> ListPoolsResponse, Read, none;
+    list_addresses(ListAddressesRequest) -> ListAddressesResponse, Read, none;
+    get_address(GetAddressRequest) -> GetAddressResponse, Read, none;
     create_reservation(CreateReservationRequest) -> CreateReservationResponse, Idempotent, none;
     delete_reservation(DeleteReservationRequest) -> DeleteReservationResponse, Once, none;
-    list_reservations(ListReservationsRequest) -> ListReservationsResponse, Idempotent, none;
-    get_status(GetStatusRequest) -> GetStatusResponse, Idempotent, none;
+    list_reservations(ListReservationsRequest) -> ListReservationsResponse, Read, none;
+    get_status(GetStatusRequest) -> GetStatusResponse, Read, none;
     init_cluster(InitClusterRequest) -> InitClusterResponse, Once, none;
 }

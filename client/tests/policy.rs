@@ -32,6 +32,10 @@ fn client(first: &Endpoint, others: &[&Endpoint], tune: impl FnOnce(&mut Options
     Client::new(options).unwrap()
 }
 
+async fn allocate(client: &Client, budget: Duration) -> Result<v1::AllocateResponse, CallError> {
+    client.allocate(v1::AllocateRequest::default(), budget).await
+}
+
 async fn ping(client: &Client, budget: Duration) -> Result<v1::PingResponse, CallError> {
     client.ping(v1::PingRequest::default(), budget).await
 }
@@ -78,7 +82,7 @@ async fn a_refusal_is_returned_at_once_with_all_that_it_says() {
     let first = Replica::start("q1", &[refuse]).await;
     let other = Replica::start("q2", &[OK]).await;
     let client = client(&first.endpoint, &[&other.endpoint], |_| {});
-    let error = client.allocate(v1::AllocateRequest::default(), AMPLE).await.unwrap_err();
+    let error = allocate(&client, AMPLE).await.unwrap_err();
     assert_eq!(error.code, Code::ResourceExhausted);
     assert_eq!(error.reason, Some(Reason::PoolExhausted));
     assert_eq!(error.message, "scripted ResourceExhausted");
@@ -105,7 +109,7 @@ async fn what_is_never_proposed_ends_with_the_budget_and_says_so() {
     let replica = Replica::start("q1", &[Step::Fail(Code::Unavailable, Reason::NoLeader)]).await;
     let client = client(&replica.endpoint, &[], |_| {});
     let started = Instant::now();
-    let error = ping(&client, SHORT).await.unwrap_err();
+    let error = allocate(&client, SHORT).await.unwrap_err();
     assert!(started.elapsed() < SHORT + SLACK);
     assert_eq!((error.code, error.reason), (Code::Unavailable, Some(Reason::NoLeader)));
     assert_eq!(error.effect, Effect::NotProposed, "{error}");
@@ -120,12 +124,19 @@ async fn the_budget_is_kept_where_nobody_answers() {
     let hole = black_hole("q1").await;
     let client = client(&hole, &[], |_| {});
     let started = Instant::now();
-    let error = ping(&client, SHORT).await.unwrap_err();
+    let error = allocate(&client, SHORT).await.unwrap_err();
     let took = started.elapsed();
     assert!(SHORT <= took && took < SHORT + SLACK, "{took:?}");
     assert_eq!((error.code, error.reason), (Code::DeadlineExceeded, None));
     assert_eq!((error.effect, error.attempts), (Effect::Unknown, 1), "{error}");
     assert_eq!(error.endpoint, hole.to_string());
+}
+
+#[tokio::test]
+async fn a_read_without_an_answer_has_changed_nothing() {
+    let client = client(&black_hole("q1").await, &[], |_| {});
+    let error = ping(&client, SHORT).await.unwrap_err();
+    assert_eq!((error.code, error.effect), (Code::DeadlineExceeded, Effect::NotProposed));
 }
 
 #[tokio::test]
@@ -155,7 +166,7 @@ async fn a_hedge_wins_where_the_first_replica_hangs() {
     let client = client(&first.endpoint, &[&second.endpoint], |options| {
         options.hedge_after = Some(Duration::from_millis(20));
     });
-    client.allocate(v1::AllocateRequest::default(), AMPLE).await.unwrap();
+    allocate(&client, AMPLE).await.unwrap();
     assert_eq!((first.calls(), second.calls()), (1, 1));
 }
 
@@ -167,7 +178,7 @@ async fn a_refusal_beside_a_hanging_attempt_leaves_the_outcome_unknown() {
     let client = client(&first.endpoint, &[&second.endpoint], |options| {
         options.hedge_after = Some(Duration::from_millis(20));
     });
-    let error = client.allocate(v1::AllocateRequest::default(), AMPLE).await.unwrap_err();
+    let error = allocate(&client, AMPLE).await.unwrap_err();
     assert_eq!(error.reason, Some(Reason::PoolExhausted));
     assert_eq!((error.effect, error.attempts), (Effect::Unknown, 2));
 }
@@ -181,7 +192,7 @@ async fn at_most_two_requests_are_in_flight() {
     let endpoints = replicas.iter().map(|replica| replica.endpoint.clone()).collect();
     let mut options = Options::new(endpoints);
     options.hedge_after = Some(Duration::from_millis(1));
-    let error = ping(&Client::new(options).unwrap(), SHORT).await.unwrap_err();
+    let error = allocate(&Client::new(options).unwrap(), SHORT).await.unwrap_err();
     assert_eq!((error.attempts, error.effect), (2, Effect::Unknown));
     // On a busy machine the second may not have arrived when the budget ended.
     assert!(replicas.iter().map(Replica::calls).sum::<usize>() <= 2);
@@ -241,11 +252,11 @@ async fn attempts_can_be_capped_in_number_and_time() {
         options.attempt_timeout = Some(Duration::from_millis(20));
         options.max_attempts = Some(3);
     });
-    let error = ping(&capped, AMPLE).await.unwrap_err();
+    let error = allocate(&capped, AMPLE).await.unwrap_err();
     assert_eq!((error.attempts, error.effect), (3, Effect::Unknown));
 
     let closed = client(&closed_port("q1").await, &[], |options| options.max_attempts = Some(1));
-    let error = ping(&closed, AMPLE).await.unwrap_err();
+    let error = allocate(&closed, AMPLE).await.unwrap_err();
     assert_eq!((error.attempts, error.effect), (1, Effect::NotProposed));
     assert_eq!(error.code, Code::Unavailable);
 }

@@ -1,6 +1,5 @@
 //! What a command works with: the client, its time, and where results go.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use quorate_client::{Client, Endpoint, Options};
@@ -33,7 +32,7 @@ impl Session {
         if !cli.insecure {
             return Err(Error::InsecureNotGiven);
         }
-        if let Some(endpoint) = cli.endpoints.iter().find(|endpoint| !is_loopback(endpoint)) {
+        if let Some(endpoint) = cli.endpoints.iter().find(|endpoint| !endpoint.is_loopback()) {
             return Err(Error::NotLoopback(endpoint.clone()));
         }
         let endpoints = cli.endpoints.clone();
@@ -50,34 +49,5 @@ impl Session {
     /// Budget of a cluster's birth, until it has a leader.
     pub(crate) fn init_budget(&self) -> Duration {
         self.timeout.unwrap_or(DEFAULT_INIT_TIMEOUT)
-    }
-}
-
-/// By its text: a name other than `localhost` could lead anywhere.
-fn is_loopback(endpoint: &Endpoint) -> bool {
-    // Always with a port: the endpoint was parsed.
-    let host = endpoint.address.rsplit_once(':').map_or("", |(host, _port)| host);
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_loopback;
-
-    #[test]
-    fn loopback_is_told_by_its_text() {
-        for (text, expected) in [
-            ("127.0.0.1:1", true),
-            ("q=127.9.9.9:1", true),
-            ("[::1]:1", true),
-            ("localhost:1", true),
-            ("10.0.0.1:1", false),
-            ("localhost.example.org:1", false),
-            ("[::ffff:127.0.0.1]:1", false),
-            ("0.0.0.0:1", false),
-        ] {
-            assert_eq!(is_loopback(&text.parse().unwrap()), expected, "{text}");
-        }
     }
 }
