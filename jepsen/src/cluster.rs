@@ -406,7 +406,7 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         // The folder goes, and with it what a person would look at first after a failure.
         if std::thread::panicking() {
-            let text = self.logs(30);
+            let text = self.logs(12);
             #[expect(clippy::print_stderr, reason = "beside the message of the failed test")]
             {
                 eprintln!("{text}");

@@ -211,7 +211,8 @@ impl Node {
         self.folder.join("state")
     }
 
-    /// Files under a folder of the plugin's state, at any depth; empty if there is no such folder.
+    /// Files under a folder of the plugin's state, at any depth, hidden ones (locks, files being
+    /// written) left out; empty if there is no such folder.
     ///
     /// # Errors
     /// A folder cannot be read.
@@ -225,6 +226,9 @@ impl Node {
             };
             for entry in entries {
                 let entry = entry?;
+                if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                    continue;
+                }
                 let to = if entry.file_type()?.is_dir() { &mut folders } else { &mut files };
                 to.push(entry.path());
             }

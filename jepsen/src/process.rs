@@ -92,10 +92,14 @@ impl Drop for Process {
     }
 }
 
-/// The last lines of a file; empty if it cannot be read.
+/// Of a line in a message.
+const LINE: usize = 400;
+
+/// The last lines of a file, long ones cut; empty if it cannot be read.
 pub fn tail(file: &Path, lines: usize) -> String {
     let bytes = std::fs::read(file).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
-    let all: Vec<&str> = text.lines().collect();
+    let cut = |line: &str| line.chars().take(LINE).collect::<String>();
+    let all: Vec<String> = text.lines().map(cut).collect();
     all[all.len().saturating_sub(lines)..].join("\n")
 }
