@@ -16,7 +16,7 @@ use quorate_state::{Changes, State};
 
 use model::{Model, Verdict, assert_agrees};
 use sequence::names::{SPACES, UNIVERSE};
-use sequence::{Step, World, sequences};
+use sequence::{Step, World, judged, sequences};
 
 /// The whole state is compared after every so many commands, and at the end.
 const LOOK_EVERY: usize = 9;
@@ -31,7 +31,7 @@ fn config(cases: u32) -> ProptestConfig {
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct(
             "tests/regressions.txt",
         ))),
-        max_shrink_iters: 20_000,
+        max_shrink_iters: 4_000,
         ..ProptestConfig::default()
     }
 }
@@ -65,7 +65,7 @@ fn agree(steps: &[Step]) {
         if let Some((command, at)) = world.next(step, &state) {
             let expected = model.apply(&command, at);
             let (outcome, changes) = state.apply(&command, at);
-            assert_eq!(Verdict::from(&outcome), expected, "step {index}: {command:#?}\n{at:?}");
+            assert_eq!(Verdict::from(&outcome), expected, "step {index}: {command:?} {at:?}");
             checkpoint.write(changes);
         }
         if index % LOOK_EVERY == 0 || index + 1 == steps.len() {
@@ -89,6 +89,6 @@ proptest! {
 
     #[test]
     fn the_state_agrees_with_the_model(steps in sequences(20..60_usize)) {
-        agree(&steps);
+        judged(|| agree(&steps))?;
     }
 }

@@ -9,7 +9,7 @@ use quorate_state::record::{Key, Record};
 
 use super::{CASES, Scene, watch};
 use crate::config;
-use crate::sequence::sequences;
+use crate::sequence::{judged, sequences};
 
 /// The records, but for what every command moves: clock and revision, and for the nodes' epochs.
 fn records(state: &State) -> BTreeMap<Key, Record> {
@@ -54,21 +54,23 @@ proptest! {
 
     #[test]
     fn g4_atomic_all_slots_are_served_or_nothing_changes(steps in sequences(20..60_usize)) {
-        watch(&steps, |scene| {
-            if scene.outcome.is_err() {
-                assert_eq!(records(scene.after), records(&only_later(&scene)), "{:?}", scene.outcome);
-            }
-            let Command::Allocate(ask) = scene.command else { return };
-            let Some((allocation, fresh)) = scene.allocated() else { return };
-            let given: Vec<_> = allocation.addresses.iter().map(|a| a.address.addr()).collect();
-            assert_eq!(given.iter().collect::<BTreeSet<_>>().len(), given.len(), "{given:?}");
-            if fresh {
-                assert_eq!(given.len(), ask.slots.len());
-                for (slot, address) in ask.slots.iter().zip(&given) {
-                    assert!(slot_holds(slot, &ask.space, scene.after, *address), "{address}");
+        judged(|| {
+            watch(&steps, |scene| {
+                if scene.outcome.is_err() {
+                    assert_eq!(records(scene.after), records(&only_later(&scene)), "{:?}", scene.outcome);
                 }
-                assert!(ask.requested.iter().all(|wanted| given.contains(wanted)));
-            }
-        });
+                let Command::Allocate(ask) = scene.command else { return };
+                let Some((allocation, fresh)) = scene.allocated() else { return };
+                let given: Vec<_> = allocation.addresses.iter().map(|a| a.address.addr()).collect();
+                assert_eq!(given.iter().collect::<BTreeSet<_>>().len(), given.len(), "{given:?}");
+                if fresh {
+                    assert_eq!(given.len(), ask.slots.len());
+                    for (slot, address) in ask.slots.iter().zip(&given) {
+                        assert!(slot_holds(slot, &ask.space, scene.after, *address), "{address}");
+                    }
+                    assert!(ask.requested.iter().all(|wanted| given.contains(wanted)));
+                }
+            });
+        })?;
     }
 }

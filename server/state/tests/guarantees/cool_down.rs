@@ -13,7 +13,7 @@ use quorate_state::{AddressStatus, State};
 use super::{CASES, Scene, allocations, watch};
 use crate::config;
 use crate::sequence::names::UNIVERSE;
-use crate::sequence::sequences;
+use crate::sequence::{judged, sequences};
 
 const NANOS_A_MS: u64 = 1_000_000;
 const NEVER_WITHIN_MS: u64 = 5_000;
@@ -177,7 +177,9 @@ proptest! {
 
     #[test]
     fn cool_down_a_released_address_rests_before_another_has_it(steps in sequences(20..60_usize)) {
-        let mut resting = Resting::new();
-        watch(&steps, |scene| judge(&mut resting, &scene));
+        judged(|| {
+            let mut resting = Resting::new();
+            watch(&steps, |scene| judge(&mut resting, &scene));
+        })?;
     }
 }

@@ -5,7 +5,7 @@ use quorate_state::State;
 
 use super::{CASES, watch};
 use crate::config;
-use crate::sequence::sequences;
+use crate::sequence::{judged, sequences};
 
 proptest! {
     #![proptest_config(config(CASES))]
@@ -15,27 +15,31 @@ proptest! {
         steps in sequences(20..60_usize),
         restart in 0..60_usize,
     ) {
-        let mut other = State::new();
-        let mut count = 0;
-        watch(&steps, |scene| {
-            if count == restart {
-                other = State::from_records(other.records()).expect("its own records");
-            }
-            count += 1;
-            let (outcome, changes) = other.apply(scene.command, scene.at);
-            assert_eq!(outcome, *scene.outcome);
-            assert_eq!(changes, *scene.changes);
-            assert_eq!(other.digest(), scene.after.digest());
-        });
-        let fresh = State::from_records(other.records()).expect("its own records");
-        assert_eq!(fresh.digest(), other.digest(), "the kept digest is that of the records");
+        judged(|| {
+            let mut other = State::new();
+            let mut count = 0;
+            watch(&steps, |scene| {
+                if count == restart {
+                    other = State::from_records(other.records()).expect("its own records");
+                }
+                count += 1;
+                let (outcome, changes) = other.apply(scene.command, scene.at);
+                assert_eq!(outcome, *scene.outcome);
+                assert_eq!(changes, *scene.changes);
+                assert_eq!(other.digest(), scene.after.digest());
+            });
+            let fresh = State::from_records(other.records()).expect("its own records");
+            assert_eq!(fresh.digest(), other.digest(), "the kept digest is that of the records");
+        })?;
     }
 
     #[test]
     fn determinism_a_change_of_the_records_changes_the_digest(steps in sequences(5..20_usize)) {
-        watch(&steps, |scene| {
-            let same = scene.before.records().eq(scene.after.records());
-            assert_eq!(same, scene.before.digest() == scene.after.digest());
-        });
+        judged(|| {
+            watch(&steps, |scene| {
+                let same = scene.before.records().eq(scene.after.records());
+                assert_eq!(same, scene.before.digest() == scene.after.digest());
+            });
+        })?;
     }
 }

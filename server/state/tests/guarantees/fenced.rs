@@ -9,7 +9,7 @@ use quorate_state::{At, Done, State};
 
 use super::{CASES, Scene, allocations, watch};
 use crate::config;
-use crate::sequence::sequences;
+use crate::sequence::{judged, sequences};
 
 /// The newest end of each attachment, never forgotten.
 type Ends = BTreeMap<AttachmentKey, Stamp>;
@@ -89,11 +89,13 @@ proptest! {
 
     #[test]
     fn g5_fenced_no_add_takes_effect_that_is_not_newer_than_an_end(steps in sequences(20..60_usize)) {
-        let mut ends = Ends::new();
-        let state = watch(&steps, |scene| judge(&mut ends, &scene));
-        // While the fence stands, as it folds into the floor, and long after.
-        for later_ns in [0, 10 * MINUTE_NS - 1, 10 * MINUTE_NS, 600 * MINUTE_NS] {
-            probe(&state, &ends, later_ns);
-        }
+        judged(|| {
+            let mut ends = Ends::new();
+            let state = watch(&steps, |scene| judge(&mut ends, &scene));
+            // While the fence stands, as it folds into the floor, and long after.
+            for later_ns in [0, 10 * MINUTE_NS - 1, 10 * MINUTE_NS, 600 * MINUTE_NS] {
+                probe(&state, &ends, later_ns);
+            }
+        })?;
     }
 }

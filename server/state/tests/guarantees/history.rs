@@ -9,38 +9,40 @@ use quorate_state::types::AttachmentKey;
 
 use super::{CASES, allocations, watch};
 use crate::config;
-use crate::sequence::sequences;
+use crate::sequence::{judged, sequences};
 
 proptest! {
     #![proptest_config(config(CASES))]
 
     #[test]
     fn history_replayed_gives_the_owners(steps in sequences(20..60_usize)) {
-        let mut told: BTreeMap<(String, IpAddr), AttachmentKey> = BTreeMap::new();
-        let state = watch(&steps, |scene| {
-            for event in &scene.changes.events {
-                assert_eq!(event.revision, scene.at.revision);
-                let place = (event.space.clone(), event.address);
-                match event.kind {
-                    EventKind::Allocated => {
-                        let before = told.insert(place, event.attachment.clone());
-                        assert_eq!(before, None, "{} had an owner", event.address);
-                    }
-                    EventKind::Released
-                    | EventKind::Aborted
-                    | EventKind::TakenOver
-                    | EventKind::Collected => {
-                        assert_eq!(told.remove(&place).as_ref(), Some(&event.attachment));
+        judged(|| {
+            let mut told: BTreeMap<(String, IpAddr), AttachmentKey> = BTreeMap::new();
+            let state = watch(&steps, |scene| {
+                for event in &scene.changes.events {
+                    assert_eq!(event.revision, scene.at.revision);
+                    let place = (event.space.clone(), event.address);
+                    match event.kind {
+                        EventKind::Allocated => {
+                            let before = told.insert(place, event.attachment.clone());
+                            assert_eq!(before, None, "{} had an owner", event.address);
+                        }
+                        EventKind::Released
+                        | EventKind::Aborted
+                        | EventKind::TakenOver
+                        | EventKind::Collected => {
+                            assert_eq!(told.remove(&place).as_ref(), Some(&event.attachment));
+                        }
                     }
                 }
+            });
+            let mut owned = BTreeMap::new();
+            for (key, allocation) in allocations(&state) {
+                for assigned in &allocation.addresses {
+                    owned.insert((assigned.pool.space.clone(), assigned.address.addr()), key.clone());
+                }
             }
-        });
-        let mut owned = BTreeMap::new();
-        for (key, allocation) in allocations(&state) {
-            for assigned in &allocation.addresses {
-                owned.insert((assigned.pool.space.clone(), assigned.address.addr()), key.clone());
-            }
-        }
-        assert_eq!(told, owned);
+            assert_eq!(told, owned);
+        })?;
     }
 }

@@ -8,7 +8,7 @@ use quorate_state::{At, State};
 
 use super::{CASES, allocations, watch};
 use crate::config;
-use crate::sequence::sequences;
+use crate::sequence::{judged, sequences};
 
 /// Does this command speak of that attachment's end?
 fn ends(command: &Command, key: &AttachmentKey, allocation: &Allocation) -> bool {
@@ -65,19 +65,23 @@ proptest! {
 
     #[test]
     fn g7_time_alone_frees_nothing(steps in sequences(20..60_usize)) {
-        let state = watch(&steps, |_| {});
-        assert_eq!(allocations(&far_future(&state)), allocations(&state));
+        judged(|| {
+            let state = watch(&steps, |_| {});
+            assert_eq!(allocations(&far_future(&state)), allocations(&state));
+        })?;
     }
 
     #[test]
     fn g7_no_theft_an_owner_ends_by_the_word_of_its_node(steps in sequences(20..60_usize)) {
-        watch(&steps, |scene| {
-            for (key, held) in allocations(scene.before) {
-                match scene.after.allocation(&key) {
-                    Some(still) => assert_eq!(still.addresses, held.addresses, "{key}"),
-                    None => assert!(ends(scene.command, &key, &held), "{key} was ended"),
+        judged(|| {
+            watch(&steps, |scene| {
+                for (key, held) in allocations(scene.before) {
+                    match scene.after.allocation(&key) {
+                        Some(still) => assert_eq!(still.addresses, held.addresses, "{key}"),
+                        None => assert!(ends(scene.command, &key, &held), "{key} was ended"),
+                    }
                 }
-            }
-        });
+            });
+        })?;
     }
 }

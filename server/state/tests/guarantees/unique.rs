@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use proptest::prelude::*;
-use quorate_state::command::Command;
+use quorate_state::command::{Allocate, Command, Release};
 use quorate_state::types::AttachmentKey;
 use quorate_state::{Done, State};
 
 use super::{CASES, allocations, watch};
 use crate::config;
-use crate::sequence::{Step, sequences};
+use crate::sequence::{Step, judged, sequences};
 
 /// Owners, as the state has them.
 fn owners(state: &State) -> BTreeMap<(String, IpAddr), AttachmentKey> {
@@ -25,6 +25,29 @@ fn owners(state: &State) -> BTreeMap<(String, IpAddr), AttachmentKey> {
     owners
 }
 
+/// A newer ADD ends the older sandbox of its pod interface.
+fn takes_over(before: &State, ask: &Allocate, owner: &AttachmentKey) -> bool {
+    let wanted = &ask.attachment;
+    let is_news = before.allocation(wanted).is_none_or(|own| own.latest < ask.stamp);
+    is_news
+        && owner != wanted
+        && !ask.pod.uid.is_empty()
+        && (&owner.node, &owner.network, &owner.ifname)
+            == (&wanted.node, &wanted.network, &wanted.ifname)
+        && before
+            .allocation(owner)
+            .is_some_and(|old| old.pod.uid == ask.pod.uid && old.latest < ask.stamp)
+}
+
+/// A DEL speaks of its attachment; where that is not there, of its interface in other networks.
+fn speaks_of(before: &State, ask: &Release, owner: &AttachmentKey) -> bool {
+    let asked = &ask.attachment;
+    let same_interface = (&owner.node, &owner.container_id, &owner.ifname)
+        == (&asked.node, &asked.container_id, &asked.ifname);
+    let in_time = before.allocation(owner).is_some_and(|old| old.latest <= ask.stamp);
+    in_time && same_interface && (owner == asked || before.allocation(asked).is_none())
+}
+
 /// Owners, as the answers to the callers tell them.
 fn judge(steps: &[Step]) {
     let mut told: BTreeMap<(String, IpAddr), AttachmentKey> = BTreeMap::new();
@@ -32,20 +55,7 @@ fn judge(steps: &[Step]) {
         let stored = owners(scene.after);
         match (scene.command, scene.outcome) {
             (Command::Allocate(ask), Ok(Done::Allocated { allocation, .. })) => {
-                // A newer sandbox ends the older one of its pod interface.
-                let uid = &allocation.pod.uid;
-                told.retain(|_, owner| {
-                    let ended = scene.before.allocation(owner).is_some_and(|old| {
-                        *owner != ask.attachment
-                            && !uid.is_empty()
-                            && old.pod.uid == *uid
-                            && owner.node == ask.attachment.node
-                            && owner.network == ask.attachment.network
-                            && owner.ifname == ask.attachment.ifname
-                            && old.latest < ask.stamp
-                    });
-                    !ended
-                });
+                told.retain(|_, owner| !takes_over(scene.before, ask, owner));
                 for assigned in &allocation.addresses {
                     let place = (assigned.pool.space.clone(), assigned.address.addr());
                     let owner = told.entry(place).or_insert_with(|| ask.attachment.clone());
@@ -54,7 +64,7 @@ fn judge(steps: &[Step]) {
             }
             (Command::Release(ask) | Command::Abort(ask), Ok(Done::Released(freed))) => {
                 told.retain(|(_, address), owner| {
-                    owner.node != ask.attachment.node || !freed.contains(address)
+                    !freed.contains(address) || !speaks_of(scene.before, ask, owner)
                 });
             }
             (_, Ok(Done::Collected(gone))) => told.retain(|_, owner| !gone.contains(owner)),
@@ -69,6 +79,8 @@ proptest! {
 
     #[test]
     fn g1_unique_an_address_has_one_owner_in_a_space(steps in sequences(20..60_usize)) {
-        judge(&steps);
+        judged(|| {
+            judge(&steps);
+        })?;
     }
 }

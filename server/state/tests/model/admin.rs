@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use quorate_state::command::{PoolSpec, ReservationSpec};
-use quorate_state::types::{PoolKey, Revision};
+use quorate_state::types::{Order, PoolKey, Revision};
 
 use super::range::Bounds;
 use super::{Kind, Model, Pool, Verdict};
@@ -34,30 +34,24 @@ impl Model {
         revision: Revision,
     ) -> Result<Verdict, Kind> {
         let pool = self.pools.get(&spec.key).ok_or(Kind::PoolNotFound(spec.key.clone()))?;
-        if if_revision.is_some_and(|expected| expected != pool.updated) {
-            return Err(Kind::RevisionMismatch);
-        }
         if spec.cidr != pool.spec.cidr {
             return Err(Kind::PoolImmutable);
+        }
+        if if_revision.is_some_and(|expected| expected != pool.updated) {
+            return Err(Kind::RevisionMismatch);
         }
         self.check_pool(spec)?;
         let pool = self.pools.get_mut(&spec.key).expect("seen above");
         pool.spec = spec.clone();
         pool.updated = revision;
+        if spec.order != Order::Sequential {
+            pool.cursor = None;
+        }
         Ok(Verdict::Pool(spec.key.clone()))
     }
 
     fn check_pool(&self, spec: &PoolSpec) -> Result<(), Kind> {
-        Bounds {
-            cidr: spec.cidr,
-            first: spec.first,
-            last: spec.last,
-            exclude: &spec.exclude,
-            gateway: spec.gateway,
-            whole_prefix: spec.whole_prefix,
-            lenient: false,
-        }
-        .addresses()?;
+        Bounds::of(spec).addresses()?;
         let Some(gateway) = spec.gateway else { return Ok(()) };
         if !spec.cidr.contains(&gateway) {
             return Err(Kind::BadRange);

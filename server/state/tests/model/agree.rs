@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use quorate_state::record::{Key, Record};
-use quorate_state::types::{ClusterTime, NodeKey, Order};
+use quorate_state::types::{ClusterTime, NodeKey};
 use quorate_state::{AddressStatus, State};
 
 use super::{Given, Model, NodeFacts, addresses_of, word};
@@ -126,7 +126,9 @@ fn pools(state: &State, model: &Model) {
         assert_eq!(stored.updated, pool.updated, "{key}");
         let counters = state.counters(key).expect("listed above");
         let (allocated, cooling) = model.counts(&key.space, pool.spec.cidr);
-        assert_eq!((counters.allocated, counters.cooling), (allocated, cooling), "{key}");
+        let capacity = model.capacity(&pool.spec);
+        let counted = (counters.allocated, counters.cooling, counters.capacity);
+        assert_eq!(counted, (allocated, cooling, capacity), "{key}");
     }
     let mut cursors = BTreeMap::new();
     for (key, record) in state.records() {
@@ -135,9 +137,7 @@ fn pools(state: &State, model: &Model) {
         }
     }
     for (key, pool) in &model.pools {
-        if pool.spec.order == Order::Sequential {
-            assert_eq!(cursors.get(key), pool.cursor.as_ref(), "cursor of {key}");
-        }
+        assert_eq!(cursors.get(key), pool.cursor.as_ref(), "cursor of {key}");
     }
     assert!(cursors.keys().all(|key| model.pools.contains_key(key)), "cursors without pools");
 }

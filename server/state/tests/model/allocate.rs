@@ -30,11 +30,8 @@ impl Model {
         {
             return Err(Kind::Superseded(key.container_id.clone()));
         }
-        if let Some(holding) = self.holdings.get_mut(&ask.attachment) {
-            holding.latest = holding.latest.max(ask.stamp);
-            holding.revision = revision;
-            let addresses = holding.given.iter().map(|given| given.address).collect();
-            return Ok(Verdict::Allocated { addresses, fresh: false });
+        if self.holdings.contains_key(&ask.attachment) {
+            return Ok(self.repeat(ask, other.map(|(key, _)| key), revision));
         }
         let mut request = self.request(ask)?;
         let moves = other.as_ref().is_some_and(|(key, _)| self.moves(&mut request, key));
@@ -56,7 +53,31 @@ impl Model {
                 }
             }
         }
-        Ok(self.hand_over(request, revision))
+        Ok(self.hand_over(request, moves, revision))
+    }
+
+    /// The same addresses again. A newer request says anew what it is for; should that be the
+    /// interface of an older sandbox, then that one is superseded as by any newer ADD.
+    fn repeat(
+        &mut self,
+        ask: &Allocate,
+        other: Option<AttachmentKey>,
+        revision: Revision,
+    ) -> Verdict {
+        let newer = self.holdings[&ask.attachment].latest < ask.stamp;
+        if let (Some(other), true) = (other, newer) {
+            self.end(&other);
+            self.fence(&other, ask.stamp);
+        }
+        let holding = self.holdings.get_mut(&ask.attachment).expect("it is repeated");
+        holding.revision = revision;
+        if newer {
+            holding.latest = ask.stamp;
+            holding.pod = ask.pod.clone();
+            holding.machine_id = ask.machine_id.clone();
+        }
+        let addresses = holding.given.iter().map(|given| given.address).collect();
+        Verdict::Allocated { addresses, fresh: false }
     }
 
     fn refuse_the_late(&self, ask: &Allocate) -> Result<(), Kind> {
@@ -232,7 +253,7 @@ impl Model {
     }
 
     /// All slots are served: make what is new, and write down who has it.
-    fn hand_over(&mut self, request: Request<'_>, revision: Revision) -> Verdict {
+    fn hand_over(&mut self, request: Request<'_>, moved: bool, revision: Revision) -> Verdict {
         let ask = request.ask;
         let mut given = Vec::new();
         for (slot, taken) in request.taken.iter().enumerate() {
@@ -244,15 +265,12 @@ impl Model {
                 pool: choice.pool.clone(),
             });
             self.resting.remove(&(ask.space.clone(), address));
-        }
-        for choice in request.slots.iter().flatten() {
-            let used = given.iter().any(|given| given.pool == choice.pool);
-            if let (Some(whole_prefix), true) = (choice.to_make, used) {
+            if let Some(whole_prefix) = choice.to_make {
                 self.make_inline_pool(choice, whole_prefix, revision);
             }
         }
-        for (pool, cursor) in request.cursors {
-            self.pools.get_mut(&pool).expect("it gave an address").cursor = Some(cursor);
+        if !moved {
+            self.move_on(&given);
         }
         let addresses = given.iter().map(|given| given.address).collect();
         self.holdings.insert(
@@ -268,6 +286,16 @@ impl Model {
             },
         );
         Verdict::Allocated { addresses, fresh: true }
+    }
+
+    /// Sequential pools go on after what they gave.
+    fn move_on(&mut self, given: &[Given]) {
+        for given in given {
+            let pool = self.pools.get_mut(&given.pool).expect("it gave an address");
+            if pool.spec.order == Order::Sequential {
+                pool.cursor = Some(given.address);
+            }
+        }
     }
 
     fn make_inline_pool(&mut self, choice: &Choice, whole_prefix: bool, revision: Revision) {

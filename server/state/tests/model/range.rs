@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use quorate_state::command::PoolChoice;
+use quorate_state::command::{PoolChoice, PoolSpec};
 use quorate_state::types::{Order, PoolKey};
 
 use super::{Kind, Model};
@@ -53,12 +53,25 @@ pub(super) struct Bounds<'a> {
 }
 
 impl Bounds<'_> {
+    pub(super) fn of(spec: &PoolSpec) -> Bounds<'_> {
+        Bounds {
+            cidr: spec.cidr,
+            first: spec.first,
+            last: spec.last,
+            exclude: &spec.exclude,
+            gateway: spec.gateway,
+            whole_prefix: spec.whole_prefix,
+            lenient: false,
+        }
+    }
+
     /// The addresses, in order; a bound or a network that makes no sense is a bad range.
     pub(super) fn addresses(&self) -> Result<Vec<IpAddr>, Kind> {
         let v4 = self.cidr.network().is_ipv4();
         let named = [self.first, self.last, self.gateway];
+        let strange = |net: &IpNet| net.network().is_ipv4() != v4;
         if named.iter().flatten().any(|address| address.is_ipv4() != v4)
-            || self.exclude.iter().any(|net| net.network().is_ipv4() != v4)
+            || (!self.lenient && self.exclude.iter().any(strange))
         {
             return Err(Kind::BadRange);
         }
@@ -109,21 +122,19 @@ impl Bounds<'_> {
 }
 
 impl Model {
+    /// What a pool may hand out: its range without the gateways that are kept out of the space.
+    pub(super) fn capacity(&self, spec: &PoolSpec) -> u64 {
+        let addresses = Bounds::of(spec).addresses().expect("checked when it was made");
+        let free = addresses.iter().filter(|address| !self.is_gateway(&spec.key.space, **address));
+        free.map(|_| 1).sum()
+    }
+
     pub(super) fn choice(&self, space: &str, choice: &PoolChoice) -> Result<Choice, Kind> {
         match choice {
             PoolChoice::Named(name) => {
                 let key = PoolKey { space: space.to_owned(), name: name.clone() };
                 let pool = self.pools.get(&key).ok_or(Kind::PoolNotFound(key.clone()))?;
-                let addresses = Bounds {
-                    cidr: pool.spec.cidr,
-                    first: pool.spec.first,
-                    last: pool.spec.last,
-                    exclude: &pool.spec.exclude,
-                    gateway: None,
-                    whole_prefix: pool.spec.whole_prefix,
-                    lenient: false,
-                }
-                .addresses()?;
+                let addresses = Bounds::of(&pool.spec).addresses()?;
                 Ok(Choice {
                     pool: key,
                     cidr: pool.spec.cidr,
@@ -140,7 +151,8 @@ impl Model {
                     first: range.first,
                     last: range.last,
                     exclude: &range.exclude,
-                    gateway: range.gateway,
+                    // One of the other family is not told to the container, and no fault (W30).
+                    gateway: None,
                     whole_prefix: range.whole_prefix,
                     lenient: range.lenient,
                 }

@@ -78,6 +78,9 @@ impl Model {
                     pod_uid: holding.pod.uid.clone(),
                 },
             );
+            if self.rests_until(&holding.space, given.address) <= self.clock {
+                self.resting.remove(&(holding.space.clone(), given.address));
+            }
         }
         freed
     }

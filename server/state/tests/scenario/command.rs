@@ -9,7 +9,7 @@
 //! - `pool-create NAME cidr= …`, `pool-update NAME …`, `pool-delete NAME`, with `first= last= exclude=
 //!   gateway= allocate-gateway whole order= cool-down= if-revision=`. An update starts from what is.
 //! - `reserve A[-B] [for=NAMESPACE/NAME]`, `unreserve A[-B]`.
-//! - `advance 31s`, `restart` (from the stored records), `birth ID`.
+//! - `advance 31s`, `restart` (from the stored records), `birth ID`, `new` (an empty state).
 //! - `range CIDR …`, `pools`, `owners`, `address A …`, `node N`, `fences`: questions.
 //!
 //! Everywhere: `node=n1 if=net1 network=net space=default machine=m1`, and `stamp=EPOCH:NANOSECONDS`,
@@ -52,6 +52,10 @@ impl Runner {
                 cluster_id: words.plain(0)?.to_owned(),
                 incarnation: words.plain(0)?.to_owned(),
             }),
+            "new" => {
+                *self = Runner::new();
+                Ok(String::new())
+            }
             "advance" => self.advance(&words),
             "restart" => self.restart(),
             "range" => range(&words),
@@ -75,7 +79,13 @@ impl Runner {
 
     fn advance(&mut self, words: &Words<'_>) -> Result<String, String> {
         self.clock_ms += duration_ms(words.plain(0)?)?;
-        Ok(String::new())
+        // Time moves with the log: an entry that asks for nothing brings it.
+        let nothing = Command::DeleteReservation {
+            space: "nowhere".into(),
+            first: [0, 0, 0, 0].into(),
+            last: [0, 0, 0, 0].into(),
+        };
+        self.apply(nothing).map(|_refusal| String::new())
     }
 
     fn restart(&mut self) -> Result<String, String> {

@@ -3,11 +3,13 @@
 //! A [`Step`] is what proptest draws and shrinks; a [`World`] turns steps into commands, since
 //! stamps, retries and victims depend on what came before.
 //!
-//! Reading order: here, [`steps`], [`names`], [`world`].
+//! Reading order: here, [`steps`], [`names`], [`world`], [`judged`].
 
+mod judged;
 pub(crate) mod names;
 mod steps;
 mod world;
 
+pub(crate) use judged::judged;
 pub(crate) use steps::{Step, sequences};
 pub(crate) use world::World;

@@ -1,5 +1,8 @@
 //! What proptest draws.
 
+use std::fmt;
+use std::ops::Deref;
+
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -7,16 +10,25 @@ use proptest::prelude::*;
 use super::names::Who;
 
 /// Time passes, then something is said.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Step {
     /// Milliseconds by which the leader's clock moved on; a new leader may start behind.
     pub(crate) clock_ms: i64,
     pub(crate) said: Said,
 }
 
+impl fmt::Debug for Step {
+    /// On one line: failing sequences are read by people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ms, {}", self.clock_ms, format!("{:?}", self.said))
+    }
+}
+
 /// What is said, with indices where the earlier course decides.
 #[derive(Clone, Debug)]
 pub(crate) enum Said {
+    /// Nothing: what a step shrinks to.
+    Nothing,
     Allocate(Ask),
     /// An earlier command again, word for word.
     Again(usize),
@@ -132,12 +144,32 @@ pub(crate) struct Pool {
     pub(crate) cool_down_ms: u64,
 }
 
+/// The steps of a sequence.
+#[derive(Clone)]
+pub(crate) struct Steps(Vec<Step>);
+
+impl Deref for Steps {
+    type Target = [Step];
+
+    fn deref(&self) -> &[Step] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Steps {
+    /// Without what shrank to nothing.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let silent = |step: &&Step| matches!(step.said, Said::Nothing) && step.clock_ms == 0;
+        f.debug_list().entries(self.0.iter().filter(|step| !silent(step))).finish()
+    }
+}
+
 /// Sequences of `length` steps: a few pools first, so that names are found.
 pub(crate) fn sequences(
     length: impl Into<proptest::collection::SizeRange>,
-) -> impl Strategy<Value = Vec<Step>> {
+) -> impl Strategy<Value = Steps> {
     let start = vec(pool().prop_map(Said::CreatePool).prop_map(at_once), 0..4);
-    (start, vec(step(), length)).prop_map(|(start, steps)| [start, steps].concat())
+    (start, vec(step(), length)).prop_map(|(start, steps)| Steps([start, steps].concat()))
 }
 
 fn at_once(said: Said) -> Step {
@@ -159,6 +191,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn said() -> impl Strategy<Value = Said> {
     let pool_name = 0..13_u8;
     prop_oneof![
+        1 => Just(Said::Nothing),
         30 => ask().prop_map(Said::Allocate),
         5 => any::<usize>().prop_map(Said::Again),
         6 => any::<usize>().prop_map(Said::AgainNewer),

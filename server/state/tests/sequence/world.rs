@@ -48,6 +48,7 @@ impl World {
 
     fn command(&mut self, said: &Said, state: &State) -> Option<Command> {
         match said {
+            Said::Nothing => None,
             Said::Allocate(ask) => Some(self.allocate(ask)),
             Said::Again(earlier) => pick(&self.said, *earlier).cloned(),
             Said::AgainNewer(earlier) => {
@@ -130,9 +131,8 @@ impl World {
 
     fn allocate(&self, ask: &Ask) -> Command {
         let attachment = ask.who.key();
-        let mut requested: Vec<IpAddr> =
+        let requested: Vec<IpAddr> =
             ask.requested.iter().map(|(net, offset)| address(network(*net), *offset)).collect();
-        requested.dedup();
         Command::Allocate(Box::new(Allocate {
             stamp: self.now(&attachment.node.name, ask.stamp),
             attachment,
