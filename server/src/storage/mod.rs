@@ -146,14 +146,20 @@ fn open_with(
     let apart = |source| OpenError::Apart { folder: folder(), source };
     let io_error = |source| OpenError::Io { folder: folder(), source };
 
-    // Nothing is created over what may be the remains of a damaged disk: a disk is fresh only
-    // while its side file says that nothing was ever acknowledged.
+    // Nothing is created over what may be the remains of a damaged disk. The side file is made
+    // first of all and before the replica belongs to a cluster; as long as it says nothing, no
+    // vote was given and no entry acknowledged, so that nothing can be missing.
     let has_log = disk.log_dir().join("CURRENT").exists();
-    let side = log::open_side(&disk.side_file(), !has_log).map_err(log_damage)?;
+    let untouched = !has_log && disk.identity().cluster_id.is_empty();
+    let side = log::open_side(&disk.side_file(), untouched).map_err(log_damage)?;
     let fresh = side.said().is_nothing();
 
     let state = State::open(&disk.state_dir(), fresh, &options).map_err(state_damage)?;
     let checkpoint = state.applied();
+    if fresh && checkpoint.is_some() {
+        // A state comes from entries that were acknowledged, and from leaders that were voted for.
+        return Err(log_damage(LogDamage::NoSideFile));
+    }
     let owner = disk.identity().id;
     let log = log::open_database(&disk.log_dir(), owner, fresh, &options).map_err(log_damage)?;
     log.check(side.said(), checkpoint).map_err(log_damage)?;

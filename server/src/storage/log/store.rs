@@ -142,6 +142,9 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             return Err(io_error(self.shared.health.fail(failure)));
         }
         let mut tail = self.shared.tail.lock();
+        if tail.purged.is_some_and(|purged| purged.index >= upto.index) {
+            return Ok(());
+        }
         tail.purge(upto);
         if !self.shared.synced.covers(&Some(upto)) {
             // The state on disk holds it all.

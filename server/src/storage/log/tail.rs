@@ -66,6 +66,10 @@ impl Tail {
 
     /// Drops everything up to `upto`.
     pub(super) fn purge(&mut self, upto: LogId) {
+        if upto.index < self.first {
+            self.purged = self.purged.or(Some(upto));
+            return;
+        }
         while self.entries.front().is_some_and(|entry| entry.log_id.index <= upto.index) {
             self.pop(VecDeque::pop_front);
         }

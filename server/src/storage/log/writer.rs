@@ -67,9 +67,13 @@ impl Writer {
             self.side.lower(Said { synced: cut, ..said }).map_err(Failure::Acknowledged)?;
         }
         let started = Instant::now();
-        let mut options = WriteOptions::default();
-        options.set_sync(effect.synced);
-        self.shared.db.write_opt(batch, &options).map_err(Failure::Log)?;
+        if batch.is_empty() {
+            self.shared.db.flush_wal(true).map_err(Failure::Log)?;
+        } else {
+            let mut options = WriteOptions::default();
+            options.set_sync(effect.synced);
+            self.shared.db.write_opt(batch, &options).map_err(Failure::Log)?;
+        }
         if effect.synced {
             self.shared.meters.synced(started.elapsed());
             let said = Said { synced: self.last, vote: self.vote };

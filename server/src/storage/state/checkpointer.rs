@@ -112,7 +112,7 @@ impl Checkpointer {
             memory.take()
         };
         self.wait_for_log(delta.applied)?;
-        let mut database = self.shared.database.write();
+        let database = self.shared.database.read();
         database.write(&delta, self.shared.options.history_limit).map_err(Failure::Checkpoint)?;
         drop(database);
         self.shared.memory.write().written();

@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use prost::Message;
 use quorate_proto::{storage::v1 as storage, v1};
@@ -88,7 +89,8 @@ pub(super) struct Meta {
 pub(super) struct Database {
     pub db: DB,
     pub folder: PathBuf,
-    lines: u64,
+    /// Only the checkpointer changes it.
+    lines: AtomicU64,
 }
 
 impl Database {
@@ -97,20 +99,20 @@ impl Database {
         let db = DB::open(&rocksdb_options(false, options), folder)?;
         check_format(&db)?;
         let lines = history_count(&db)?;
-        Ok(Database { db, folder: folder.to_owned(), lines })
+        Ok(Database { db, folder: folder.to_owned(), lines: AtomicU64::new(lines) })
     }
 
     /// Makes the database of a state to which nothing happened yet.
     pub(super) fn create(folder: &Path, options: &Options) -> Result<Database, LoadError> {
         let db = DB::open(&rocksdb_options(true, options), folder)?;
-        let mut database = Database { db, folder: folder.to_owned(), lines: 0 };
+        let database = Database { db, folder: folder.to_owned(), lines: AtomicU64::new(0) };
         let mut empty = Memory::default();
         database.write(&empty.take(), options.history_limit)?;
         Ok(database)
     }
 
     /// Writes what changed and returns once it is durable.
-    pub(super) fn write(&mut self, delta: &Delta, history: u64) -> Result<(), rocksdb::Error> {
+    pub(super) fn write(&self, delta: &Delta, history: u64) -> Result<(), rocksdb::Error> {
         let mut batch = WriteBatch::default();
         batch.put(keys::META_FORMAT, keys::FORMAT.to_be_bytes());
         for (key, value) in &delta.records {
@@ -119,12 +121,13 @@ impl Database {
                 None => batch.delete(keys::record(key)),
             }
         }
+        // Before the new lines: it deletes a range, and they lie beyond it.
+        let lines = self.trim(&mut batch, delta.events.len() as u64, history)?;
         for (line, event) in delta.events.iter() {
             let key = keys::history(&event.space, event.address, *line);
             batch.put(key, view::event(event).encode_to_vec());
             batch.put(keys::age(*line), keys::age_value(&event.space, event.address));
         }
-        let lines = self.trim(&mut batch, delta.events.len() as u64, history)?;
         batch.put(keys::STATE_HISTORY_COUNT, lines.to_be_bytes());
         let checkpoint = storage::Checkpoint {
             last_applied: delta.applied.as_ref().map(codec::log_id),
@@ -136,15 +139,19 @@ impl Database {
         options.disable_wal(true);
         self.db.write_opt(batch, &options)?;
         self.db.flush()?;
-        self.lines = lines;
+        self.lines.store(lines, Relaxed);
         Ok(())
     }
 
     /// Deletes the oldest lines that are too many with `added` ones; returns how many stay.
     fn trim(&self, batch: &mut WriteBatch, added: u64, most: u64) -> Result<u64, rocksdb::Error> {
-        let lines = self.lines + added;
+        let before = self.lines.load(Relaxed);
+        let lines = before + added;
         // Of the added ones none is trimmed: there are at most `most` of them.
-        let surplus = lines.saturating_sub(most).min(self.lines);
+        let surplus = lines.saturating_sub(most).min(before);
+        if surplus == 0 {
+            return Ok(lines);
+        }
         let ages = self.db.iterator(IteratorMode::From(keys::AGES, Direction::Forward));
         let mut trimmed = 0;
         let mut end = None;
@@ -159,10 +166,8 @@ impl Database {
             }
             trimmed += 1;
         }
-        if trimmed > 0 {
-            let end = end.as_deref().unwrap_or(keys::AGES_END);
-            batch.delete_range(keys::AGES, end.min(keys::AGES_END));
-        }
+        let end = end.as_deref().unwrap_or(keys::AGES_END);
+        batch.delete_range(keys::AGES, end.min(keys::AGES_END));
         Ok(lines - trimmed)
     }
 

@@ -59,6 +59,7 @@ pub struct StateMachine {
 struct Shared {
     options: Options,
     memory: RwLock<Memory>,
+    /// Locked for writing only while another database takes its place.
     database: RwLock<Database>,
     folders: Folders,
     log: LogStore,
