@@ -17,7 +17,8 @@ PLUGINS=/usr/lib/cni
 RANGE=10.88.0.0/24
 # Interface names have at most 15 characters; the process id keeps two runs apart.
 BRIDGE="quorate$$"
-CONTAINERS=("quorate-$$-a" "quorate-$$-b" "quorate-$$-c")
+PODS=(web-0 web-1 web-2)
+netns_of() { printf 'quorate-%s-%s' "$$" "$1"; }
 
 if [ -t 1 ]; then bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'; else bold='' dim='' plain=''; fi
 number=0
@@ -32,7 +33,7 @@ cleanup() {
   local status=$? name pid
   trap - EXIT INT TERM
   set +e
-  for name in "${CONTAINERS[@]}"; do ip netns delete "$name" 2>/dev/null; done
+  for name in "${PODS[@]}"; do ip netns delete "$(netns_of "$name")" 2>/dev/null; done
   ip link delete "$BRIDGE" 2>/dev/null
   if [ -n "$KEEP" ] && [ "$status" -eq 0 ]; then exit 0; fi
   for pid in "${pids[@]}"; do kill -TERM "$pid" 2>/dev/null; done
@@ -108,7 +109,7 @@ note "ports $base to $((base + 2)), metrics on $((base + 10)) to $((base + 12)),
 
 step "Birth: an explicit, one-time act, so that three empty disks never pass for a new cluster"
 note "quoratectl cluster init"
-ctl cluster init | show
+ctl cluster init 2>&1 | show
 
 # --- Containers ---------------------------------------------------------------------------------
 
@@ -126,48 +127,50 @@ JSON
 
 # Network namespaces and bridges need root, and a kernel that has them.
 networks=
-if [ "$(id -u)" -eq 0 ] && [ -x "$PLUGINS/bridge" ] && ip netns add "${CONTAINERS[0]}" 2>/dev/null; then
+if [ "$(id -u)" -eq 0 ] && [ -x "$PLUGINS/bridge" ] && ip netns add "$(netns_of probe)" 2>/dev/null; then
   if ip link add "$BRIDGE" type bridge 2>/dev/null; then networks=1; ip link delete "$BRIDGE"; fi
-  ip netns delete "${CONTAINERS[0]}"
+  ip netns delete "$(netns_of probe)"
 fi
 
-# One CNI call: verb, container.
+# One CNI call: verb, pod.
 cni() {
-  local plugin="$PLUGINS/bridge"
+  local plugin="$PLUGINS/bridge" netns
+  netns="$(netns_of "$2")"
   [ -n "$networks" ] || plugin="$bin/quorate"
-  CNI_COMMAND="$1" CNI_CONTAINERID="$2" CNI_IFNAME=eth0 CNI_NETNS="/run/netns/$2" \
+  CNI_COMMAND="$1" CNI_CONTAINERID="$2" CNI_IFNAME=eth0 CNI_NETNS="/run/netns/$netns" \
     CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=demo;K8S_POD_NAME=$2" \
     CNI_PATH="$PLUGINS:$bin" "$plugin" <"$folder/network.json"
 }
 add() {
-  [ -z "$networks" ] || ip netns add "$1"
-  local result
-  result="$(cni ADD "$1")" || die "ADD of $1 failed: $result"
+  local netns result
+  netns="$(netns_of "$1")"
+  [ -z "$networks" ] || ip netns add "$netns"
+  result="$(cni ADD "$1")" || die "ADD for $1 failed: $result"
   if [ -n "$networks" ]; then
-    ip -netns "$1" link set lo up
-    printf '%s: ' "$1"; ip -netns "$1" -brief -4 address show eth0
+    ip -netns "$netns" link set lo up
+    printf '%s: ' "$1"; ip -netns "$netns" -brief -4 address show eth0
   else
     printf '%s: %s\n' "$1" "$(tr -d '\n\t ' <<<"$result")"
   fi | show
 }
 delete() {
   local result
-  result="$(cni DEL "$1")" || die "DEL of $1 failed: $result"
-  [ -z "$networks" ] || ip netns delete "$1"
+  result="$(cni DEL "$1")" || die "DEL for $1 failed: $result"
+  [ -z "$networks" ] || ip netns delete "$(netns_of "$1")"
 }
-address_of() { ip -netns "$1" -brief -4 address show eth0 | awk '{ sub("/.*", "", $3); print $3 }'; }
+address_of() { ip -netns "$(netns_of "$1")" -brief -4 address show eth0 | awk '{ sub("/.*", "", $3); print $3 }'; }
 
 if [ -n "$networks" ]; then
   step "Two containers: the stock bridge plugin connects them, and asks our plugin for addresses"
 else
   step "Two containers, our plugin alone: network namespaces or bridges are not to be had here"
 fi
-add "${CONTAINERS[0]}"
-add "${CONTAINERS[1]}"
+add "${PODS[0]}"
+add "${PODS[1]}"
 
 if [ -n "$networks" ]; then
   step "They reach each other"
-  ip netns exec "${CONTAINERS[0]}" ping -n -c 2 -i 0.2 -W 2 "$(address_of "${CONTAINERS[1]}")" | show
+  ip netns exec "$(netns_of "${PODS[0]}")" ping -n -c 2 -i 0.2 -W 2 "$(address_of "${PODS[1]}")" | show
 fi
 
 # --- Trouble ------------------------------------------------------------------------------------
@@ -179,24 +182,24 @@ step "Kill the leader, quorate-$leader, with SIGKILL, and add a third container 
 kill -KILL "${pids[$leader]}"
 wait "${pids[$leader]}" 2>/dev/null || true
 before="${EPOCHREALTIME/[.,]/}"
-add "${CONTAINERS[2]}"
+add "${PODS[2]}"
 after="${EPOCHREALTIME/[.,]/}"
 note "took $(((after - before) / 1000)) ms, election included"
 
-step "What the cluster knows: quoratectl cluster status, pool list, address list"
-ctl cluster status | show
-ctl pool list | show
-ctl address list | show
+step "What the cluster knows"
+table() { note "quoratectl $*"; ctl "$@" 2>&1 | show; }
+table cluster status
+table pool list
+table address list
 
 step "The killed replica comes back on its data and catches up"
 start "$leader"
 eventually answers "$leader"
-ctl cluster status | show
+table cluster status
 
 step "Delete all three containers"
-for name in "${CONTAINERS[@]}"; do delete "$name"; done
-note "quoratectl address list"
-ctl address list | show
+for name in "${PODS[@]}"; do delete "$name"; done
+table address list
 left="$(ctl address list -o json | grep -cF '"address"' || true)"
 [ "$left" -eq 0 ] || die "$left addresses are left"
 note "nothing is left"
