@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounded;
 use crate::kernel;
 use crate::statedir::StateDir;
 
@@ -21,6 +22,8 @@ pub const ADD_BUDGET: Duration = Duration::from_millis(800);
 pub const DEL_BUDGET: Duration = Duration::from_millis(200);
 /// How long no majority must have answered until STATUS says so.
 pub const STATUS_AFTER: Duration = Duration::from_secs(60);
+
+const MAX_BYTES: usize = 4096;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -46,7 +49,7 @@ impl Breaker {
     /// Reads the file.
     pub fn load(dir: &StateDir, boot_id: &str) -> Breaker {
         let path = dir.breaker();
-        let bytes = fs::read(&path);
+        let bytes = bounded::read(&path, MAX_BYTES);
         let there = !matches!(&bytes, Err(error) if error.kind() == io::ErrorKind::NotFound);
         let now = kernel::boot_ns();
         let outage = bytes

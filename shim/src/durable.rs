@@ -11,16 +11,18 @@
 //! first. Anything else is [`Damage`].
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
+
+use crate::bounded;
 
 /// Names of files that are being written begin so; readers of folders skip them.
 pub const TEMPORARY_PREFIX: &str = ".tmp-";
 
 const VERSION: u32 = 1;
 /// Ledger and spool hold a few hundred bytes each.
-const MAX_BYTES: u64 = 256 << 10;
+const MAX_BYTES: usize = 256 << 10;
 
 /// What a file holds, and its first word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,16 +133,14 @@ pub fn read<T: serde::de::DeserializeOwned>(
     path: &Path,
     kind: Kind,
 ) -> Result<Option<T>, ReadError> {
-    let file = match File::open(path) {
-        Ok(file) => file,
+    let bytes = match bounded::read(path, MAX_BYTES) {
+        Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            return Err(Damage::TooLong.into());
+        }
         Err(error) => return Err(error.into()),
     };
-    let mut bytes = Vec::with_capacity(1024);
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(Damage::TooLong.into());
-    }
     Ok(Some(decode(kind, &bytes)?))
 }
 

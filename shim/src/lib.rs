@@ -8,7 +8,7 @@
 //! - [`session`]: one invocation's way to the cluster; [`failure`]: how its errors are told.
 //! - [`node`]: the node file.
 //! - [`statedir`]: the plugin's folder, and in it [`epoch`], [`ledger`], [`spool`] (delivered by
-//!   [`drain`]) and [`breaker`]; [`durable`] and [`attachment`]: their bytes.
+//!   [`drain`]) and [`breaker`]; [`durable`], [`bounded`] and [`attachment`]: their bytes.
 //! - [`kernel`]: boot id, boot time, network namespaces.
 //! - [`stdin`], [`log`], [`about`]: the rest of what a process talks to.
 //!
@@ -17,6 +17,7 @@
 
 pub mod about;
 pub mod attachment;
+pub mod bounded;
 pub mod breaker;
 pub mod cni;
 pub mod config;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::bounded::nonblocking;
 use crate::config::Network;
 
 /// Opens the log as the configuration says. A log that cannot be opened fails no call.
@@ -41,8 +42,9 @@ pub fn warnings(network: &mut Network) {
 }
 
 fn append(path: &std::path::Path) -> io::Result<Arc<File>> {
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-    Ok(Arc::new(file))
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600).custom_flags(nonblocking());
+    Ok(Arc::new(options.open(path)?))
 }
 
 fn install<W>(level: LevelFilter, writer: W)

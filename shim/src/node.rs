@@ -2,8 +2,7 @@
 //! network's configuration may come without anything (DEL of Multus), so that nothing that every
 //! call needs is in there.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,11 +11,12 @@ use quorate_client::{Endpoint, ParseError};
 use quorate_proto::v1;
 use serde::Deserialize;
 
+use crate::bounded;
 use crate::statedir::{self, StateDir};
 
 /// Where it is if the configuration does not say.
 pub const DEFAULT: &str = "/etc/cni/net.d/quorate.d/node.json";
-const MAX_BYTES: u64 = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 const MAX_NAME_BYTES: usize = 253;
 
 /// The node file.
@@ -72,14 +72,11 @@ pub enum Problem {
         "{0} (as the plugin's mount namespace shows it): is the quorate agent running on this node?"
     )]
     Unreadable(#[from] io::Error),
-    /// Longer than any honest one.
-    #[error("longer than {MAX_BYTES} bytes: let the agent write it anew")]
-    TooLong,
     /// It is not the JSON that it should be.
     #[error("{0}: let the agent write it anew")]
     Malformed(#[from] serde_json::Error),
-    /// A name is empty or too long.
-    #[error("{0} must have 1 to {MAX_NAME_BYTES} characters")]
+    /// A name is empty, too long or has blanks.
+    #[error("{0} must have 1 to {MAX_NAME_BYTES} characters, none of them blank")]
     Name(&'static str),
     /// Nobody to call.
     #[error("endpoints is empty: name at least one replica")]
@@ -121,12 +118,7 @@ impl NodeFile {
     }
 
     fn load(path: &Path) -> Result<NodeFile, Problem> {
-        let mut bytes = Vec::new();
-        File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return Err(Problem::TooLong);
-        }
-        let mut node: NodeFile = serde_json::from_slice(&bytes)?;
+        let mut node: NodeFile = serde_json::from_slice(&bounded::read(path, MAX_BYTES)?)?;
         node.check()?;
         if node.machine_id.is_empty() {
             // Systems without one get an empty id, which never matches another machine's.
@@ -138,7 +130,9 @@ impl NodeFile {
 
     fn check(&self) -> Result<(), Problem> {
         for (field, text) in [("cluster", &self.cluster), ("node", &self.node)] {
-            if text.is_empty() || text.len() > MAX_NAME_BYTES || text.chars().any(char::is_control)
+            if text.is_empty()
+                || text.len() > MAX_NAME_BYTES
+                || text.chars().any(|c| c.is_control() || c.is_whitespace())
             {
                 return Err(Problem::Name(field));
             }

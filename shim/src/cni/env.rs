@@ -98,7 +98,7 @@ impl From<Error> for Failure {
 /// Bytes of a variable. `CNI_ARGS` of Multus stay far below.
 const MAX_VARIABLE_BYTES: usize = 64 << 10;
 /// Bytes of a container id: runtimes use 64 hexadecimal digits.
-const MAX_CONTAINER_ID_BYTES: usize = 256;
+const MAX_CONTAINER_ID_BYTES: usize = 253;
 
 impl Env {
     /// Reads the environment through `get`.

@@ -27,9 +27,9 @@ use super::told;
 use crate::cni::args::Args;
 use crate::cni::result::{self, Dns, Ip, Route};
 
-/// Slots of a request, and choices of a slot (`quorate.v1`).
+/// Slots of a request, choices of a slot, and addresses by name (`quorate.v1`).
 const MAX_SLOTS: usize = 16;
-const MAX_REQUESTED: usize = 64;
+const MAX_REQUESTED: usize = 16;
 
 /// What an ADD asks for and tells.
 #[derive(Clone, Debug, Default, PartialEq)]

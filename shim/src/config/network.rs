@@ -11,8 +11,8 @@ use super::fields::Fields;
 use crate::cni::env::is_identifier;
 use crate::cni::{Verb, Version, output};
 
-/// Bytes of a network name. Kubernetes names have at most 253.
-const MAX_NAME_BYTES: usize = 256;
+/// Bytes of a network name, as of any name of Kubernetes.
+const MAX_NAME_BYTES: usize = 253;
 
 /// The configuration of one invocation.
 #[derive(Clone, Debug)]

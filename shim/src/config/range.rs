@@ -12,8 +12,8 @@ use super::address::{self, parse_cidr_or_ip};
 use super::error::Error;
 use super::fields::Fields;
 
-/// Exclusions of one range.
-const MAX_EXCLUDES: usize = 1_000;
+/// Exclusions of one range (`quorate.v1`).
+const MAX_EXCLUDES: usize = 256;
 
 /// How bounds are judged, for all ranges of a configuration.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,7 +74,13 @@ pub fn whereabouts(
     let end = fields.string("range_end")?;
     let exclude = fields.strings("exclude", MAX_EXCLUDES)?;
     let field = fields.name("range");
-    let Some(text) = fields.string("range")? else { return Ok(None) };
+    let Some(text) = fields.string("range")? else {
+        if start.is_some() || end.is_some() || !exclude.is_empty() {
+            warnings
+                .push(format!("range_start, range_end and exclude mean nothing without {field}"));
+        }
+        return Ok(None);
+    };
     let bound = |text: Option<String>, key| match text {
         Some(text) => address::ip(&fields.name(key), &text).map(|ip| Some((fields.name(key), ip))),
         None => Ok(None),

@@ -1,11 +1,14 @@
 //! What the container is told besides its addresses from pools: routes, DNS, static addresses.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::address;
 use super::error::Error;
 use super::fields::Fields;
 use super::range::objects;
+use crate::bounded;
 use crate::cni::result::{Dns, Ip, Route};
 
 const MAX_ROUTES: usize = 1_000;
@@ -75,13 +78,10 @@ pub fn dns(ipam: &mut Fields) -> Result<Dns, Error> {
 }
 
 fn resolv_conf(field: &str, path: &str) -> Result<Dns, Error> {
-    let problem = |problem: String| Error::invalid(field, path, problem);
-    let text = std::fs::read(path).map_err(|error| {
-        problem(format!("cannot be read ({error}): create it, or drop the key"))
+    let text = bounded::read(Path::new(path), MAX_RESOLV_CONF_BYTES).map_err(|error| {
+        let problem = format!("cannot be read ({error}): create it, or drop the key");
+        Error::invalid(field, path, problem)
     })?;
-    if text.len() > MAX_RESOLV_CONF_BYTES {
-        return Err(problem("too long to be a resolv.conf: name another file".to_owned()));
-    }
     let mut dns = Dns::default();
     for line in String::from_utf8_lossy(&text).lines() {
         let mut words = line.split_whitespace();
@@ -130,7 +130,7 @@ pub fn static_addresses(ipam: &mut Fields) -> Result<Vec<Ip>, Error> {
 /// # Errors
 /// If it is missing, or an address makes no sense.
 pub fn previous_addresses(top: &mut Fields) -> Result<Vec<std::net::IpAddr>, Error> {
-    let remedy = "required prevResult missing: the runtime gives it to CHECK";
+    let remedy = "the runtime must give CHECK the result of ADD";
     let value = top.take("prevResult");
     let value = value.ok_or(Error::Missing { field: "prevResult".to_owned(), remedy })?;
     let mut result = Fields::of("prevResult", value)?;

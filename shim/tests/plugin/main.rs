@@ -1,0 +1,17 @@
+//! The real binary, against a server that does what the test says.
+//!
+//! - [`support`]: the server, and a node with its folder to run the plugin on.
+//! - [`contract`]: what needs no server: environment, stdin, versions, codes.
+//! - [`results`]: what ADD prints, and asks for.
+//! - [`outcomes`]: what errors of the service become, and what they leave behind.
+//! - [`outage`]: deadlines, the spool and the breaker.
+//! - [`files`]: epoch, ledger and spool that are lost, torn or unusable.
+//! - [`other_verbs`]: CHECK, GC, STATUS.
+
+mod contract;
+mod files;
+mod other_verbs;
+mod outage;
+mod outcomes;
+mod results;
+mod support;
