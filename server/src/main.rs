@@ -8,6 +8,9 @@ use quorate_server::settings::{LogFormat, Settings};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
+/// openraft warns at each call that a silent peer does not answer, and calls an ordered stop an
+/// error; we say both once.
+const DEFAULT_LOG: &str = "info,openraft=error,openraft::raft::stream_append=off";
 /// Exit code of a replica that could not start.
 const NOT_STARTED: u8 = 1;
 /// Exit code of a replica that had to stop.
@@ -50,8 +53,8 @@ async fn run(settings: Settings) -> anyhow::Result<()> {
 }
 
 fn start_log(format: LogFormat) {
-    let filter = EnvFilter::try_from_env("QUORATE_LOG")
-        .unwrap_or_else(|_unset| EnvFilter::new("info,openraft=warn"));
+    let filter =
+        EnvFilter::try_from_env("QUORATE_LOG").unwrap_or_else(|_unset| EnvFilter::new(DEFAULT_LOG));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {
         LogFormat::Text => {

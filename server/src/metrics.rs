@@ -17,6 +17,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
@@ -38,14 +39,27 @@ struct MethodAndCode {
 pub struct Calls {
     total: Family<MethodAndCode, Counter>,
     seconds: Family<Method, Histogram>,
+    in_flight: watch::Sender<usize>,
+}
+
+/// A call under way; it ends when this is dropped.
+struct InFlight(watch::Sender<usize>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.send_modify(|calls| *calls -= 1);
+    }
 }
 
 impl Calls {
     /// Counters in that registry.
     pub fn register(registry: &mut Registry) -> Calls {
         let buckets = || Histogram::new(exponential_buckets(0.000_25, 2.0, 18));
-        let calls =
-            Calls { total: Family::default(), seconds: Family::new_with_constructor(buckets) };
+        let calls = Calls {
+            total: Family::default(),
+            seconds: Family::new_with_constructor(buckets),
+            in_flight: watch::Sender::new(0),
+        };
         registry.register("calls", "gRPC calls by method and code", calls.total.clone());
         registry.register_with_unit(
             "call_duration",
@@ -54,6 +68,17 @@ impl Calls {
             calls.seconds.clone(),
         );
         calls
+    }
+
+    fn begin(&self) -> InFlight {
+        self.in_flight.send_modify(|calls| *calls += 1);
+        InFlight(self.in_flight.clone())
+    }
+
+    /// Returns once no call of a node or a person is under way.
+    pub async fn ended(&self) {
+        // The sender lives as long as `self`.
+        self.in_flight.subscribe().wait_for(|calls| *calls == 0).await.ok();
     }
 
     fn count(&self, method: &str, code: &str, time: Duration) {
@@ -94,9 +119,11 @@ where
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
         let method = known_method(request.uri().path());
         let (calls, start) = (self.calls.clone(), Instant::now());
+        let under_way = method.is_some().then(|| calls.begin());
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await;
+            drop(under_way);
             if let (Some(method), Ok(response)) = (method, &answer) {
                 // Only an error is known before the body: its code is among the headers.
                 let code = response.headers().get("grpc-status");

@@ -11,6 +11,7 @@ use quorate_proto::v1::admin_server::AdminServer;
 use quorate_proto::v1::ipam_server::IpamServer;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
@@ -49,6 +50,9 @@ pub enum ServeError {
     /// The disk is foreign, in use or damaged, or Raft does not start over it.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// A server ended in a way that it must not.
+    #[error("a server of this replica ended")]
+    Server(#[source] JoinError),
     /// Reflection could not read our own descriptors.
     #[error("reflection does not start")]
     Reflection(#[source] tonic_reflection::server::Error),
@@ -78,12 +82,10 @@ pub async fn run(settings: Settings, stop: impl Future<Output = ()>) -> Result<(
     let http = Http { edge: edge.clone(), registry: Arc::new(registry) };
 
     let (draining, drained) = watch::channel(false);
-    let servers = async {
-        tokio::try_join!(
-            serve_grpc(grpc, edge, calls, until(drained.clone())),
-            serve_http(web, http, until(drained)),
-        )
-    };
+    // Tasks of their own: they must go on answering votes while this one waits for the hand-over.
+    let mut servers = JoinSet::new();
+    servers.spawn(serve_grpc(grpc, edge, calls.clone(), until(drained.clone())));
+    servers.spawn(serve_http(web, http, until(drained)));
     tokio::spawn(birth::write_birth(replica.clone()));
     tracing::info!(
         name = replica.identity.name,
@@ -92,20 +94,21 @@ pub async fn run(settings: Settings, stop: impl Future<Output = ()>) -> Result<(
         cluster = replica.identity.cluster_id(),
         "replica is up"
     );
-    tokio::pin!(servers);
     tokio::select! {
-        ended = &mut servers => return ended.map(drop),
+        Some(ended) = servers.join_next() => return ended.unwrap_or_else(|e| Err(ServeError::Server(e))),
         failure = replica.failed() => return Err(ServeError::Failed(failure)),
         () = stop => {}
     }
     tracing::info!("stopping: handing over, then draining");
     replica.hand_over().await;
-    // Nobody listens any more only if the servers have ended already.
     draining.send_replace(true);
-    if tokio::time::timeout(DRAIN, servers).await.is_err() {
+    if tokio::time::timeout(DRAIN, calls.ended()).await.is_err() {
         tracing::warn!(seconds = DRAIN.as_secs(), "calls in flight were cut off");
     }
-    replica.stop().await.map_err(ServeError::Stop)
+    // With Raft the append streams of peers end, which no drain waits for.
+    replica.stop().await.map_err(ServeError::Stop)?;
+    tracing::info!("stopped");
+    Ok(())
 }
 
 async fn listen(address: std::net::SocketAddr) -> Result<TcpListener, ServeError> {

@@ -95,7 +95,7 @@ pub struct Settings {
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub queue: u32,
 
-    /// How log lines look on standard error. What is logged: QUORATE_LOG, as in `info,openraft=warn`.
+    /// How log lines look on standard error. What is logged: QUORATE_LOG, as in `info,openraft=debug`.
     #[arg(long, env = "QUORATE_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
 

@@ -42,6 +42,7 @@ impl Network {
     fn peer(&self, target: u64, member: &Member, bulk: Purpose) -> Peer {
         Peer {
             identity: self.identity.clone(),
+            peers: self.peers.clone(),
             target,
             bulk: self.peers.raft(&member.address, bulk),
             control: self.peers.raft(&member.address, Purpose::Control),
@@ -71,6 +72,7 @@ type Client = RaftClient<Channel>;
 #[derive(Debug)]
 pub struct Peer {
     identity: Arc<Identity>,
+    peers: Peers,
     target: u64,
     bulk: Result<Client, BadAddress>,
     control: Result<Client, BadAddress>,
@@ -88,6 +90,17 @@ impl Peer {
     fn control(&self) -> Result<Client, RPCError<TypeConfig>> {
         self.control.clone_client()
     }
+
+    /// The answer, or a peer that cannot be talked to: openraft backs off before it tries again.
+    fn heard<T>(
+        &self,
+        answer: Result<tonic::Response<T>, tonic::Status>,
+    ) -> Result<T, RPCError<TypeConfig>> {
+        self.peers.note(self.target, answer.as_ref().err());
+        answer
+            .map(tonic::Response::into_inner)
+            .map_err(|status| RPCError::Unreachable(Unreachable::new(&status)))
+    }
 }
 
 trait CloneClient {
@@ -101,11 +114,6 @@ impl CloneClient for Result<Client, BadAddress> {
             Err(bad) => Err(RPCError::Unreachable(Unreachable::new(bad))),
         }
     }
-}
-
-/// A peer that cannot be talked to: replication backs off before it tries again.
-fn unreachable(status: &tonic::Status) -> RPCError<TypeConfig> {
-    RPCError::Unreachable(Unreachable::new(status))
 }
 
 fn garbled(error: &crate::codec::Malformed) -> RPCError<TypeConfig> {
@@ -134,13 +142,20 @@ impl NetStreamAppend<TypeConfig> for Peer {
         S: Stream<Item = AppendEntriesRequest<TypeConfig>> + OptionalSend + Unpin + 'static,
     {
         Box::pin(async move {
+            // openraft backs off inside this stream: to connect before it gives a request would be
+            // to connect without pause while the peer is down.
+            let mut input = input;
+            let Some(first) = input.next().await else {
+                return Ok(Box::pin(futures::stream::empty()) as BoxStream<'s, _>);
+            };
             let envelope = self.envelope();
-            let requests =
-                input.map(move |request| peer::append_request(&request, envelope.clone()));
-            let answers =
-                self.bulk()?.append(requests).await.map_err(|status| unreachable(&status))?;
-            let results = answers.into_inner().map(|answer| {
-                let message = answer.map_err(|status| unreachable(&status))?;
+            let requests = futures::stream::iter([first])
+                .chain(input)
+                .map(move |request| peer::append_request(&request, envelope.clone()));
+            let answer = self.bulk()?.append(requests).await;
+            let results = self.heard(answer)?.map(|answer| {
+                let message =
+                    answer.map_err(|status| RPCError::Unreachable(Unreachable::new(&status)))?;
                 peer::parse_append_response(&message).map_err(|error| garbled(&error))
             });
             Ok(Box::pin(results) as BoxStream<'s, _>)
@@ -155,8 +170,8 @@ impl NetVote<TypeConfig> for Peer {
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
         let message = timed(peer::vote_request(&request, self.envelope()), &option);
-        let answer = self.control()?.vote(message).await.map_err(|status| unreachable(&status))?;
-        peer::parse_vote_response(answer.get_ref()).map_err(|error| garbled(&error))
+        let answer = self.control()?.vote(message).await;
+        peer::parse_vote_response(&self.heard(answer)?).map_err(|error| garbled(&error))
     }
 
     async fn pre_vote(
@@ -165,9 +180,8 @@ impl NetVote<TypeConfig> for Peer {
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
         let message = timed(peer::vote_request(&request, self.envelope()), &option);
-        let answer =
-            self.control()?.pre_vote(message).await.map_err(|status| unreachable(&status))?;
-        peer::parse_vote_response(answer.get_ref()).map_err(|error| garbled(&error))
+        let answer = self.control()?.pre_vote(message).await;
+        peer::parse_vote_response(&self.heard(answer)?).map_err(|error| garbled(&error))
     }
 }
 
@@ -212,12 +226,8 @@ impl NetTransferLeader<TypeConfig> for Peer {
         option: RPCOption,
     ) -> Result<TransferLeaderResponse<TypeConfig>, RPCError<TypeConfig>> {
         let message = timed(peer::transfer_request(&request, self.envelope()), &option);
-        let answer = self
-            .control()?
-            .transfer_leader(message)
-            .await
-            .map_err(|status| unreachable(&status))?
-            .into_inner();
+        let answer = self.control()?.transfer_leader(message).await;
+        let answer = self.heard(answer)?;
         if answer.accepted {
             return Ok(Ok(()));
         }

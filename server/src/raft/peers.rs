@@ -5,7 +5,7 @@
 //! Heartbeats and votes have a connection of their own, so that neither waits behind a full
 //! append stream or a snapshot.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +46,8 @@ pub struct BadAddress {
 #[derive(Clone, Debug, Default)]
 pub struct Peers {
     channels: Arc<Mutex<BTreeMap<(String, Purpose), Channel>>>,
+    /// Replicas that did not answer when they were called last.
+    silent: Arc<Mutex<BTreeSet<u64>>>,
 }
 
 impl Peers {
@@ -66,6 +68,18 @@ impl Peers {
         Ok(RaftClient::new(channel)
             .max_decoding_message_size(MAX_PEER_MESSAGE)
             .max_encoding_message_size(MAX_PEER_MESSAGE))
+    }
+
+    /// Notes whether a replica answered, and logs it when that has changed.
+    pub fn note(&self, id: u64, failure: Option<&tonic::Status>) {
+        let mut silent = self.silent.lock();
+        match failure {
+            Some(status) if silent.insert(id) => {
+                tracing::warn!(id, code = ?status.code(), error = status.message(), "peer is silent");
+            }
+            None if silent.remove(&id) => tracing::info!(id, "peer answers again"),
+            Some(_) | None => {}
+        }
     }
 
     /// Forgets connections to addresses that no member has.

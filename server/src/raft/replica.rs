@@ -191,17 +191,25 @@ impl Replica {
         }
     }
 
-    /// Gives the leadership, if this replica has it, to the voter that is furthest.
-    pub async fn hand_over(&self) {
+    /// The other voter that answered lately and has most of the log.
+    fn heir(&self) -> Option<u64> {
         let metrics = self.raft.metrics().borrow_watched().clone();
-        let Some(replication) = metrics.replication else { return };
+        let (replication, heartbeat) = (metrics.replication?, metrics.heartbeat?);
         let voters: Vec<u64> = self.raft.voter_ids().collect();
-        let heir = replication
+        let alive = |id: &u64| {
+            let acknowledged = heartbeat.get(id).copied().flatten();
+            acknowledged.is_some_and(|at| at.into_inner().elapsed() < 2 * self.election_max)
+        };
+        replication
             .into_iter()
-            .filter(|(id, _)| *id != self.identity.id && voters.contains(id))
+            .filter(|(id, _)| *id != self.identity.id && voters.contains(id) && alive(id))
             .max_by_key(|(_, matched)| matched.as_ref().map(|log_id| log_id.index))
-            .map(|(id, _)| id);
-        let Some(heir) = heir else { return };
+            .map(|(id, _)| id)
+    }
+
+    /// Gives the leadership, if this replica has it, to another voter that can take it.
+    pub async fn hand_over(&self) {
+        let Some(heir) = self.heir() else { return };
         tracing::info!(heir, "handing the leadership over");
         if let Err(fatal) = self.raft.trigger().transfer_leader(heir).await {
             tracing::warn!(%fatal, "raft stopped before the leadership was handed over");
