@@ -206,12 +206,17 @@ note "nothing is left"
 
 if [ -n "$KEEP" ]; then
   step "The cluster stays up"
+  cat >"$folder/stop" <<SH
+kill ${pids[*]}
+for pid in ${pids[*]}; do while kill -0 \$pid 2>/dev/null; do sleep 0.1; done; done
+rm -r "$folder"
+SH
   cat <<TEXT | show
 talk to it:   $bin/quoratectl --insecure --endpoints $endpoints cluster status
 metrics:      http://127.0.0.1:$((base + 10))/metrics
 the plugin:   CNI_COMMAND=ADD CNI_CONTAINERID=c1 CNI_IFNAME=eth0 CNI_NETNS=/run/netns/c1 CNI_PATH=$PLUGINS $bin/quorate <$folder/network.json
 logs, data:   $folder
-stop it:      kill ${pids[*]} && rm -r $folder
+stop it:      sh $folder/stop
 TEXT
 else
   step "Stop"
