@@ -144,7 +144,7 @@ fn movable<'a>(
     let gateways = inline_gateways(slots);
     let accept = |(choices, assigned): (&'a Vec<Choice>, &Assigned)| {
         let address = assigned.address.addr();
-        let choice = choices.iter().find(|choice| choice.span.contains(address))?;
+        let choice = choices.iter().find(|choice| choice.can_hold(address))?;
         let allowed = assigned.pool.space == request.space && !gateways.contains(&address);
         allowed.then_some(Pick { choice, address })
     };

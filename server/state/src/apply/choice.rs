@@ -8,7 +8,7 @@ use ipnet::IpNet;
 
 use crate::command::{Allocate, InlineRange, PoolChoice};
 use crate::intervals::Intervals;
-use crate::number::{Family, Span};
+use crate::number::{Family, Span, number};
 use crate::outcome::Refusal;
 use crate::range::{Bounds, check_exclusions, usable_span};
 use crate::state::State;
@@ -30,6 +30,13 @@ pub(super) struct Choice {
     pub(super) order: Order,
     /// The range in the plugin's configuration, if that is where the choice comes from.
     pub(super) inline: Option<Inline>,
+}
+
+impl Choice {
+    /// Whether an address is in the range and not excluded.
+    pub(super) fn can_hold(&self, address: IpAddr) -> bool {
+        self.span.contains(address) && self.exclude.last_of(number(address)).is_none()
+    }
 }
 
 /// What only an inline range says.
