@@ -5,12 +5,12 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::bounded;
+use crate::durable;
 use crate::kernel;
 use crate::statedir::StateDir;
 
@@ -23,6 +23,7 @@ pub const DEL_BUDGET: Duration = Duration::from_millis(200);
 /// How long no majority must have answered until STATUS says so.
 pub const STATUS_AFTER: Duration = Duration::from_secs(60);
 
+const FILE: &str = "breaker";
 const MAX_BYTES: usize = 4096;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -39,7 +40,7 @@ struct Outage {
 /// The file as it was when the run began.
 #[derive(Debug)]
 pub struct Breaker {
-    path: PathBuf,
+    dir: StateDir,
     boot_id: String,
     outage: Option<Outage>,
     there: bool,
@@ -48,8 +49,7 @@ pub struct Breaker {
 impl Breaker {
     /// Reads the file.
     pub fn load(dir: &StateDir, boot_id: &str) -> Breaker {
-        let path = dir.breaker();
-        let bytes = bounded::read(&path, MAX_BYTES);
+        let bytes = bounded::read(&dir.path().join(FILE), MAX_BYTES);
         let there = !matches!(&bytes, Err(error) if error.kind() == io::ErrorKind::NotFound);
         let now = kernel::boot_ns();
         let outage = bytes
@@ -57,7 +57,7 @@ impl Breaker {
             .and_then(|bytes| serde_json::from_slice::<Outage>(&bytes).ok())
             .filter(|outage| outage.boot_id == boot_id)
             .filter(|outage| outage.since_ns <= now && outage.last_ns <= now);
-        Breaker { path, boot_id: boot_id.to_owned(), outage, there }
+        Breaker { dir: dir.clone(), boot_id: boot_id.to_owned(), outage, there }
     }
 
     /// A call failed less than [`OPEN_FOR`] ago, and none has succeeded since.
@@ -76,9 +76,9 @@ impl Breaker {
         if !self.there {
             return;
         }
-        match fs::remove_file(&self.path) {
+        match fs::remove_file(self.dir.path().join(FILE)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(path = %self.path.display(), %error, "breaker not cleared");
+                tracing::warn!(%error, "breaker not cleared");
             }
             _ => {
                 self.there = false;
@@ -98,24 +98,14 @@ impl Breaker {
         let last_ns = if whole_budget { now } else { last_ns };
         let outage = Outage { boot_id: self.boot_id.clone(), since_ns, last_ns };
         if let Err(error) = self.write(&outage) {
-            tracing::warn!(path = %self.path.display(), %error, "breaker not written");
+            tracing::warn!(%error, "breaker not written");
         }
         self.outage = Some(outage);
         self.there = true;
     }
 
     fn write(&self, outage: &Outage) -> io::Result<()> {
-        let mut temporary = self.path.clone().into_os_string();
-        temporary.push(format!(".{}.tmp", std::process::id()));
-        let bytes = serde_json::to_vec(outage)?;
-        match fs::write(&temporary, &bytes) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                crate::durable::make_folder(self.path.parent().unwrap_or(&self.path))?;
-                fs::write(&temporary, &bytes)?;
-            }
-            other => other?,
-        }
-        fs::rename(&temporary, &self.path)
+        durable::write_hint(self.dir.path(), FILE, &serde_json::to_vec(outage)?)
     }
 }
 
@@ -125,7 +115,7 @@ fn elapsed(since_ns: u64) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::{Breaker, Duration, OPEN_FOR, StateDir, fs, kernel};
+    use super::{Breaker, Duration, FILE, OPEN_FOR, StateDir, fs, kernel};
 
     #[test]
     fn it_opens_at_a_failure_and_closes_at_a_success_or_with_time() {
@@ -137,12 +127,12 @@ mod tests {
         assert!(load().is_open());
         assert!(!Breaker::load(&dir, "other boot").is_open());
         load().succeeded();
-        assert!(!load().is_open() && !dir.breaker().exists());
-        let ago = |time: Duration| kernel::boot_ns().saturating_sub(time.as_nanos() as u64);
+        assert!(!load().is_open() && !dir.path().join(FILE).exists());
+        let ago = |time: Duration| kernel::boot_ns().saturating_sub(time.as_secs() * 1_000_000_000);
         let write = |since: Duration, last: Duration| {
             let text =
                 format!(r#"{{"bootId":"boot","sinceNs":{},"lastNs":{}}}"#, ago(since), ago(last));
-            fs::write(dir.breaker(), text).unwrap();
+            fs::write(dir.path().join(FILE), text).unwrap();
         };
         write(Duration::from_secs(70), OPEN_FOR + Duration::from_secs(1));
         assert!(!load().is_open());
@@ -154,7 +144,7 @@ mod tests {
         assert!(!load().is_open(), "a short call keeps no other short");
         assert!(load().outage() > Duration::ZERO);
         for nonsense in ["", "{}", "torn", r#"{"bootId":"boot","sinceNs":9,"lastNs":-1}"#] {
-            fs::write(dir.breaker(), nonsense).unwrap();
+            fs::write(dir.path().join(FILE), nonsense).unwrap();
             assert!(!load().is_open(), "{nonsense}");
         }
     }

@@ -11,7 +11,7 @@ use quorate_proto::v1;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::attachment::Attachment;
-use crate::durable::ReadError;
+use crate::durable::{self, ReadError};
 use crate::session::{Reached, Session, reached};
 use crate::spool::{self, Entry, Errand};
 
@@ -50,7 +50,9 @@ async fn deliver(session: &mut Session, only: Option<&Attachment>, bounds: Bound
     }
     // Held until the file is dropped.
     let Some(_lock) = lock(session) else { return };
-    spool::sweep(&session.dir.spool());
+    for folder in [session.dir.path(), &session.dir.spool(), &session.dir.ledger()] {
+        durable::sweep(folder);
+    }
     let deadline = Instant::now() + bounds.time;
     for name in names.iter().take(bounds.entries) {
         if Instant::now() >= deadline {

@@ -14,6 +14,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::time::Duration;
 
 use crate::bounded;
 
@@ -23,6 +24,9 @@ pub const TEMPORARY_PREFIX: &str = ".tmp-";
 const VERSION: u32 = 1;
 /// Ledger and spool hold a few hundred bytes each.
 const MAX_BYTES: usize = 256 << 10;
+
+/// A file that has been in writing for longer is of a plugin that was killed.
+const STALE_TEMPORARY: Duration = Duration::from_secs(600);
 
 /// What a file holds, and its first word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,13 +160,7 @@ pub fn write<T: serde::Serialize>(
 ) -> io::Result<()> {
     let bytes = encode(kind, value)?;
     let temporary = folder.join(temporary_name(name));
-    let mut file = match create(&temporary) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            make_folder(folder)?;
-            create(&temporary)?
-        }
-        other => other?,
-    };
+    let mut file = create_with_folder(folder, &temporary)?;
     let renamed = file
         .write_all(&bytes)
         .and_then(|()| file.sync_all())
@@ -175,10 +173,46 @@ pub fn write<T: serde::Serialize>(
     sync_folder(folder)
 }
 
+/// Writes a file that need not survive a power cut, but is never seen half-written.
+///
+/// # Errors
+/// If the system refuses.
+pub fn write_hint(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let temporary = folder.join(temporary_name(name));
+    create_with_folder(folder, &temporary)?.write_all(bytes)?;
+    fs::rename(&temporary, folder.join(name))
+}
+
+/// Removes what killed plugins left half-written in a folder.
+pub fn sweep(folder: &Path) {
+    let Ok(listing) = fs::read_dir(folder) else { return };
+    for entry in listing.flatten() {
+        let ours =
+            entry.file_name().to_str().is_some_and(|name| name.starts_with(TEMPORARY_PREFIX));
+        let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+        if ours
+            && age().is_some_and(|age| age > STALE_TEMPORARY)
+            && let Err(error) = fs::remove_file(entry.path())
+        {
+            tracing::debug!(path = %entry.path().display(), %error, "stale file not removed");
+        }
+    }
+}
+
 /// Cut, since a long name and the prefix could exceed what a file system takes.
 fn temporary_name(name: &str) -> String {
     let tail = name.get(..name.len().min(160)).unwrap_or_default();
     format!("{TEMPORARY_PREFIX}{}-{tail}", std::process::id())
+}
+
+fn create_with_folder(folder: &Path, path: &Path) -> io::Result<File> {
+    match create(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make_folder(folder)?;
+            create(path)
+        }
+        other => other,
+    }
 }
 
 fn create(path: &Path) -> io::Result<File> {
@@ -202,9 +236,9 @@ pub fn make_folder(folder: &Path) -> io::Result<()> {
 /// # Errors
 /// If not.
 pub fn probe(folder: &Path) -> io::Result<()> {
-    make_folder(folder)?;
     let path = folder.join(temporary_name("probe"));
-    create(&path)?.write_all(b"probe")?;
+    let mut file = create_with_folder(folder, &path)?;
+    file.write_all(b"probe")?;
     fs::remove_file(path)
 }
 
@@ -232,6 +266,23 @@ mod tests {
         }
         assert_eq!(fs::read_dir(&inner).unwrap().count(), 1);
         assert_eq!(read::<String>(&inner.join("none"), Kind::Ledger).unwrap(), None);
+    }
+
+    #[test]
+    fn only_old_temporary_files_are_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [".tmp-1-old", ".tmp-1-new", "old"] {
+            let file = fs::File::create(folder.path().join(name)).unwrap();
+            if name.ends_with("old") {
+                let hour_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+                file.set_modified(hour_ago).unwrap();
+            }
+        }
+        super::sweep(folder.path());
+        let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        assert_eq!(names, [".tmp-1-new", "old"]);
     }
 
     #[test]

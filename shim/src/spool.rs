@@ -6,12 +6,11 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::attachment::{Attachment, Stamp};
-use crate::durable::{self, Kind, ReadError, TEMPORARY_PREFIX};
+use crate::durable::{self, Kind, ReadError};
 use crate::statedir::StateDir;
 
 /// Entries that the spool takes: far more than a node has attachments, far less than would fill a
@@ -19,8 +18,6 @@ use crate::statedir::StateDir;
 pub const MAX_ENTRIES: usize = 10_000;
 /// What an entry that cannot be delivered is renamed to.
 const BAD: &str = "bad";
-/// A file that has been in writing for longer is of a plugin that was killed.
-const STALE_TEMPORARY: Duration = Duration::from_secs(600);
 
 /// What is to be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,22 +137,6 @@ pub fn set_aside(dir: &StateDir, name: &str, reason: &dyn std::fmt::Display) {
     tracing::error!(path = %aside.display(), %reason, "spool entry set aside");
     if let Err(error) = fs::rename(&path, &aside) {
         tracing::error!(name, %error, "spool entry cannot be set aside");
-    }
-}
-
-/// Removes what killed plugins left half-written in a folder.
-pub fn sweep(folder: &Path) {
-    let Ok(listing) = fs::read_dir(folder) else { return };
-    for entry in listing.flatten() {
-        let ours =
-            entry.file_name().to_str().is_some_and(|name| name.starts_with(TEMPORARY_PREFIX));
-        let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
-        if ours
-            && age().is_some_and(|age| age > STALE_TEMPORARY)
-            && let Err(error) = fs::remove_file(entry.path())
-        {
-            tracing::debug!(path = %entry.path().display(), %error, "stale file not removed");
-        }
     }
 }
 

@@ -45,11 +45,6 @@ impl StateDir {
         self.0.join("spool")
     }
 
-    /// Of [`crate::breaker`].
-    pub fn breaker(&self) -> PathBuf {
-        self.0.join("breaker")
-    }
-
     /// Of `quorate-client`.
     pub fn leader_hint(&self) -> PathBuf {
         self.0.join("leader")

@@ -335,3 +335,52 @@ fn requested(top: &mut Fields, runtime: &mut Fields, args: &Args) -> Result<Vec<
     }
     Ok(requested)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Addressing, Args, Network};
+    use crate::cni::Verb;
+
+    const SEED: &str = r#"{"cniVersion":"1.1.0","name":"net","ipam":{"type":"quorate",
+        "range":"00192.168.1.5-192.168.1.25/24","range_start":"192.168.1.9","exclude":["fd00::/8"],
+        "ipRanges":[{"range":"fd00::/64","gateway":"fd00::1","range_end":"fd00::9"}],"strict":false,
+        "ranges":[[{"subnet":"10.0.0.0/31","rangeStart":"10.0.0.1"}]],"wholePrefix":true,
+        "pools":[["a","b"]],"routes":[{"dst":"0.0.0.0/0","gw":"10.0.0.1","mtu":1500}],
+        "addresses":[{"address":"10.9.9.9/8"}],"dns":{"nameservers":["10.0.0.2"]}},
+        "runtimeConfig":{"ips":["10.0.0.1/8"],"ipRanges":[[{"subnet":"fd01::/64"}]]},
+        "args":{"cni":{"ips":["10.0.0.7"]}},"prevResult":{"ips":[{"address":"10.0.0.7/8"}]}}"#;
+
+    fn parse(bytes: &[u8]) -> Option<Addressing> {
+        let mut network = Network::parse(Verb::Add, bytes).ok()?;
+        Addressing::parse(&mut network, &Args::default()).ok()
+    }
+
+    /// Bytes are changed, removed, doubled and swapped at random, by a fixed sequence.
+    #[test]
+    fn no_configuration_makes_it_panic() {
+        assert_eq!(parse(SEED.as_bytes()).unwrap().slots.len(), 5);
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = move |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from(state % below as u64).unwrap()
+        };
+        let alphabet = br#"{}[]",:/-.0129afxn\ "#;
+        let mut parsed = 0;
+        for _ in 0..20_000 {
+            let mut bytes = SEED.as_bytes().to_vec();
+            for _ in 0..=random(4) {
+                let (at, other) = (random(bytes.len()), random(bytes.len()));
+                match random(4) {
+                    0 => bytes[at] = alphabet[random(alphabet.len())],
+                    1 => drop(bytes.remove(at)),
+                    2 => bytes.insert(at, bytes[other]),
+                    _ => bytes.swap(at, other),
+                }
+            }
+            parsed += usize::from(parse(&bytes).is_some());
+        }
+        assert!(parsed > 200, "too few of the configurations are read at all: {parsed}");
+    }
+}

@@ -53,6 +53,8 @@ pub(super) async fn run(invocation: &mut Invocation) -> Result<Value, Failure> {
     let request = request(&session, &attachment, &addressing, args, netns);
     let response = allocate(&mut session, request.clone(), deadline, &addressing).await?;
     let allocation = response.allocation.unwrap_or_default();
+    let cidrs = allocation.addresses.iter().map(|address| address.cidr.as_str());
+    tracing::info!(addresses = ?cidrs.collect::<Vec<_>>(), fresh = response.fresh, "allocated");
     let outcome = match keep(&mut session, &attachment, &request, &allocation) {
         Ok(()) => result_of(&addressing, &allocation.addresses)
             .and_then(|result| Ok(result.to_json(version)?)),

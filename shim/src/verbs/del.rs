@@ -62,6 +62,7 @@ pub(super) async fn run(invocation: &Invocation) {
         .await;
     match answer {
         Ok(response) => {
+            tracing::info!(addresses = ?response.released, "released");
             forget(&session.dir, &attachment, &response.released);
             drain::all(&mut session, ERRANDS).await;
         }
@@ -75,7 +76,8 @@ pub(super) async fn run(invocation: &Invocation) {
     }
 }
 
-/// Without a node file neither the node's name nor its folder is known for certain.
+/// Without a node file neither the node's name nor its folder is known for certain: the entry is
+/// delivered by the next run whose node file names the fallback folder, as it does by default.
 fn spool_blind(invocation: &Invocation) {
     let dir = invocation.fallback_dir();
     let epoch = kernel::boot_id()

@@ -87,6 +87,10 @@ pub fn run(env: Env, started: Instant) -> Result<Option<Value>, Failure> {
     let network = Network::parse(verb, &stdin::read(within / 2)?)?;
     log::open(&network);
     let mut invocation = Invocation { started, boot_ns, env, network };
+    // Many runs share a log file: each line says whose it is.
+    let env = &invocation.env;
+    let (container, ifname) = (&env.container_id, &env.ifname);
+    let run = tracing::error_span!("run", verb = verb.as_str(), container, ifname).entered();
     log::warnings(&mut invocation.network);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -107,5 +111,6 @@ pub fn run(env: Env, started: Instant) -> Result<Option<Value>, Failure> {
     });
     // What a resolver may still be doing is not waited for.
     runtime.shutdown_background();
+    drop(run);
     outcome
 }

@@ -11,7 +11,7 @@ use crate::breaker::STATUS_AFTER;
 use crate::cni::{Code, Failure};
 use crate::drain::{self, Bounds};
 use crate::node::NodeFile;
-use crate::session::{Reached, Session, reached};
+use crate::session::{Epochs, Reached, Session, reached};
 use crate::{durable, failure};
 
 /// Runtimes ask every few seconds: a good time for errands.
@@ -29,6 +29,7 @@ pub(super) async fn run(invocation: &Invocation) -> Result<(), Failure> {
     }
     let mut session =
         Session::open(node, invocation).map_err(|error| unavailable(error.to_string()))?;
+    session.stamp(Epochs::Kept).map_err(|error| unavailable(format!("{error}: repair it")))?;
     session.whole_budget = false;
     let deadline = invocation.started + STATUS_BUDGET - Duration::from_millis(100);
     let answer = session

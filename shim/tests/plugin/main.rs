@@ -8,6 +8,8 @@
 //! - [`files`]: epoch, ledger and spool that are lost, torn or unusable.
 //! - [`other_verbs`]: CHECK, GC, STATUS.
 
+#![allow(clippy::unwrap_used, reason = "what a helper of a test cannot do fails the test")]
+
 mod contract;
 mod files;
 mod other_verbs;

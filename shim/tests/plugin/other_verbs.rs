@@ -237,6 +237,12 @@ fn status_says_50_for_a_fault_of_the_node() {
         fs::remove_file(&path).unwrap();
     }
     status(&node).assert_silent();
+    fs::remove_file(node.state().join("epoch")).unwrap();
+    fs::create_dir(node.state().join("epoch")).unwrap();
+    let message = status(&node).assert_error(50);
+    assert!(message.contains("epoch"), "{message}");
+    fs::remove_dir(node.state().join("epoch")).unwrap();
+    status(&node).assert_silent();
     fs::write(node.node_file(), "{").unwrap();
     let message = status(&node).assert_error(50);
     assert!(message.contains(node.node_file().to_str().unwrap()), "{message}");

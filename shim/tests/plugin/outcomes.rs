@@ -10,7 +10,8 @@ use crate::support::{Call, Node, Reply, Server};
 
 #[test]
 fn every_reason_has_its_code_and_its_remedy_comes_early() {
-    let rows: [(Reason, Code, Vec<(&str, &str)>, u64, &str); 12] = [
+    type Metadata = Vec<(&'static str, &'static str)>;
+    let rows: [(Reason, Code, Metadata, u64, &str); 12] = [
         (
             Reason::PoolExhausted,
             Code::ResourceExhausted,

@@ -15,7 +15,7 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 /// A request as it arrived.
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
-    Allocate(v1::AllocateRequest),
+    Allocate(Box<v1::AllocateRequest>),
     Release(v1::ReleaseRequest),
     Abort(v1::AbortRequest),
     Collect(v1::CollectRequest),
@@ -214,7 +214,7 @@ impl Ipam for Service {
         request: Request<v1::AllocateRequest>,
     ) -> Result<Response<v1::AllocateResponse>, Status> {
         let request = request.into_inner();
-        let scripted = self.scripted(Call::Allocate(request.clone())).await?;
+        let scripted = self.scripted(Call::Allocate(Box::new(request.clone()))).await?;
         let (key, stamp) = (key(request.attachment.as_ref()), request.stamp);
         let mut allocations = self.0.allocations.lock().unwrap();
         let fresh = !allocations.contains_key(&key);
