@@ -113,6 +113,25 @@ async fn kill_at_random(cluster: &mut Cluster, rng: &mut StdRng) -> Result<usize
     Ok(leaders)
 }
 
+/// Checkpoints and snapshots so often that restarts meet them half done, and a log so short that
+/// a replica which was away needs a snapshot; with a pool.
+async fn cluster_with_short_log() -> Result<Cluster> {
+    let flags = [
+        "--checkpoint-interval-ms",
+        "100",
+        "--snapshot-after-entries",
+        "100",
+        "--keep-entries",
+        "50",
+    ];
+    let arguments = flags.map(str::to_owned).to_vec();
+    let cluster = Cluster::start(Config { arguments, ..Config::default() }).await?;
+    let spec =
+        PoolSpec { name: POOL.to_owned(), cidr: "10.20.0.0/16".to_owned(), ..PoolSpec::default() };
+    cluster.client().create_pool(CreatePoolRequest { spec: Some(spec) }, CALL).await?;
+    Ok(cluster)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_replicas_come_back_to_all_that_was_acknowledged() -> Result<()> {
     let seed: u64 = match std::env::var("SEED") {
@@ -172,5 +191,33 @@ async fn killed_replicas_come_back_to_all_that_was_acknowledged() -> Result<()> 
     there.sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!(there, held, "what is there is what was acknowledged, SEED={seed}");
     assert!(leaders > 0 && done > 100, "the faults or the load were not to speak of");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_was_away_too_long_is_sent_a_snapshot() -> Result<()> {
+    let mut cluster = cluster_with_short_log().await?;
+    let away = (cluster.leader().await? + 1) % cluster.size();
+    cluster.agreement().await?;
+    let known = cluster.status(away).await?.last_log_index;
+    cluster.kill(away)?;
+    for round in 0.. {
+        let attachment = requests::attachment("node-1", POOL, &format!("c{round}"));
+        cluster.client().allocate(requests::allocate(&attachment, POOL), CALL).await?;
+        let purged = cluster.status(cluster.leader().await?).await?.purged_index;
+        if purged > known {
+            println!("after {round} writes the log starts behind {purged}, of {known} known");
+            break;
+        }
+        ensure!(round < 5_000, "the log is not shortened: it starts behind {purged}");
+    }
+    cluster.restart(away)?;
+    cluster.answering(away).await?;
+    cluster.agreement().await?;
+    // And it holds after another restart, from its own disk alone.
+    cluster.kill(away)?;
+    cluster.restart(away)?;
+    cluster.answering(away).await?;
+    cluster.agreement().await?;
     Ok(())
 }
