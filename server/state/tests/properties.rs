@@ -7,10 +7,11 @@ mod guarantees;
 mod model;
 mod sequence;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use proptest::test_runner::FileFailurePersistence;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{FileFailurePersistence, TestRunner};
 use quorate_state::record::{Key, Record};
 use quorate_state::{Changes, State};
 
@@ -69,6 +70,7 @@ fn agree(steps: &[Step]) {
             checkpoint.write(changes);
         }
         if index % LOOK_EVERY == 0 || index + 1 == steps.len() {
+            state.check_invariants().expect("what is kept is what the records say");
             assert_agrees(&state, &model, &SPACES, &UNIVERSE);
             assert_same(&state, &checkpoint.load());
             let reloaded = State::from_records(state.records()).expect("its own records");
@@ -91,4 +93,27 @@ proptest! {
     fn the_state_agrees_with_the_model(steps in sequences(20..60_usize)) {
         judged(|| agree(&steps))?;
     }
+}
+
+/// A property that its sequences do not reach proves nothing.
+#[test]
+fn the_sequences_reach_every_answer() {
+    let mut runner = TestRunner::deterministic();
+    let strategy = sequences(20..60_usize);
+    let mut reached = BTreeSet::new();
+    for _ in 0..600 {
+        let steps = strategy.new_tree(&mut runner).expect("nothing is rejected").current();
+        let (mut state, mut model, mut world) = (State::new(), Model::default(), World::new());
+        for step in steps.iter() {
+            let Some((command, at)) = world.next(step, &state) else { continue };
+            let rested = model.clone();
+            let verdict = model.apply(&command, at);
+            let (outcome, _) = state.apply(&command, at);
+            reached.insert(Verdict::from(&outcome).name());
+            reached.extend(model.how(&rested, &command, &verdict));
+        }
+    }
+    let missing: Vec<_> =
+        model::EVERY_NAME.iter().filter(|name| !reached.contains(*name)).collect();
+    assert!(missing.is_empty(), "never reached: {missing:?}");
 }

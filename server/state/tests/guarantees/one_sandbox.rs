@@ -41,6 +41,11 @@ fn judge(scene: &Scene<'_>) {
         return;
     };
     let Some(old) = before.get(&interface).filter(|old| **old != ask.attachment) else { return };
+    if scene.before.allocation(&ask.attachment).is_some_and(|own| ask.stamp <= own.latest) {
+        // The repeat of an ADD that a newer one of its attachment has overtaken: it says nothing.
+        assert_eq!(after[&interface], *old);
+        return;
+    }
     let latest = scene.before.allocation(old).expect("it lives").latest;
     match scene.outcome {
         Ok(_) => {

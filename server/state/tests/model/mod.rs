@@ -3,12 +3,13 @@
 //! Everything is a plain map or vector that is scanned from end to end, address by address: slow,
 //! and simple enough to be believed. It imports the types of commands and outcomes, nothing else.
 //!
-//! Reading order: here, [`range`], [`allocate`], [`release`], [`admin`], [`verdict`], [`agree`].
+//! Reading order: here, [`range`], [`allocate`], [`release`], [`admin`], [`verdict`], [`agree`], [`reached`].
 
 mod admin;
 mod agree;
 mod allocate;
 mod range;
+mod reached;
 mod release;
 mod verdict;
 
@@ -22,6 +23,7 @@ use quorate_state::{AddressStatus, At};
 
 pub(crate) use agree::assert_agrees;
 pub(crate) use range::addresses_of;
+pub(crate) use reached::EVERY_NAME;
 pub(crate) use verdict::{Kind, Verdict};
 
 const NANOS_A_MS: u64 = 1_000_000;

@@ -81,6 +81,7 @@ pub(crate) enum Said {
     Reboot {
         node: u8,
     },
+    Birth,
 }
 
 /// A stamp relative to now: nanoseconds late, and epochs late.
@@ -180,8 +181,8 @@ fn step() -> impl Strategy<Value = Step> {
     let clock_ms = prop_oneof![
         12 => Just(0_i64),
         6 => 1..3_000_i64,
-        3 => prop_oneof![Just(4_999), Just(5_000), Just(5_001)],
-        3 => prop_oneof![Just(29_999), Just(30_000), Just(31_000)],
+        4 => prop_oneof![Just(4_999), Just(5_000), Just(5_001)],
+        2 => prop_oneof![Just(29_999), Just(30_000), Just(31_000)],
         1 => prop_oneof![Just(599_999), Just(600_000), Just(700_000)],
         1 => -40_000..0_i64,
     ];
@@ -220,6 +221,7 @@ fn said() -> impl Strategy<Value = Said> {
         ),
         2 => any::<usize>().prop_map(Said::Unreserve),
         1 => (0..2_u8).prop_map(|node| Said::Reboot { node }),
+        1 => Just(Said::Birth),
     ]
 }
 
@@ -246,8 +248,10 @@ fn pick() -> impl Strategy<Value = Pick> {
 fn ask() -> impl Strategy<Value = Ask> {
     let choices = || vec(choice(), 1..3);
     let slots = prop_oneof![
-        5 => vec(choices(), 1),
-        2 => vec(choices(), 2..4),
+        50 => vec(choices(), 1),
+        20 => vec(choices(), 2..4),
+        // Parsing keeps these away; they must do no harm all the same.
+        1 => vec(vec(choice(), 0..2), 0..2),
     ];
     let requested = prop_oneof![
         6 => Just(Vec::new()),
@@ -270,7 +274,21 @@ fn choice() -> impl Strategy<Value = Choice> {
         2 => (0..13_u8).prop_map(Choice::Named),
         3 => (bounds(), prop::bool::weighted(0.4))
             .prop_map(|(bounds, lenient)| Choice::Inline { bounds, lenient }),
+        3 => tiny().prop_map(|bounds| Choice::Inline { bounds, lenient: false }),
     ]
+}
+
+/// A network of one to four addresses, all of it: it is full soon.
+fn tiny() -> impl Strategy<Value = Bounds> {
+    prop_oneof![Just(5_u8), Just(6), Just(9), Just(3)].prop_map(|network| Bounds {
+        network,
+        first: None,
+        last: None,
+        exclude: Vec::new(),
+        gateway: None,
+        whole_prefix: true,
+        other_family: false,
+    })
 }
 
 fn bounds() -> impl Strategy<Value = Bounds> {

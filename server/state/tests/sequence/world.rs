@@ -101,6 +101,10 @@ impl World {
                     last: spec.last,
                 })
             }
+            Said::Birth => Some(Command::Birth {
+                cluster_id: "c".into(),
+                incarnation: format!("i{}", self.step),
+            }),
             Said::Reboot { node } => {
                 self.epochs[usize::from(*node % 2)] += 1;
                 None
