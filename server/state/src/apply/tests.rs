@@ -444,6 +444,9 @@ fn cool_down_is_the_longest_of_the_pools_over_an_address_and_follows_them() {
     let shorter = PoolSpec { cool_down_ms: 60_001, ..long };
     bench.apply(Command::UpdatePool { spec: shorter, if_revision: None }).unwrap();
     assert!(resting(&bench));
+    let mut later = Bench { state: bench.state.clone(), ms: bench.ms + 1, ..Bench::new() };
+    later.apply(reservation("10.9.0.2", "10.9.0.2", None)).unwrap();
+    assert!(!resting(&later));
     bench.apply(Command::DeletePool(key("q"))).unwrap();
     assert!(!resting(&bench));
 }
