@@ -20,7 +20,7 @@ pub(crate) struct Step {
 impl fmt::Debug for Step {
     /// On one line: failing sequences are read by people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ms, {}", self.clock_ms, format!("{:?}", self.said))
+        write!(f, "{} ms, {:?}", self.clock_ms, self.said)
     }
 }
 
