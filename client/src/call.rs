@@ -22,6 +22,9 @@ use crate::rpc::{Repeat, Rpc};
 const BACK_OFF_START: Duration = Duration::from_millis(10);
 /// Where doubling ends: below a fail-over (0.5 to 0.7 s), so that the new leader is found soon.
 const BACK_OFF_CAP: Duration = Duration::from_millis(250);
+/// With less time left than this nothing is sent: it could hardly be answered, and would only make
+/// the outcome unknown.
+const LEAST_TIME: Duration = Duration::from_millis(5);
 /// Attempts of one call that may be under way at once.
 const MAX_IN_FLIGHT: usize = 2;
 
@@ -179,6 +182,9 @@ impl<'a> Call<'a> {
             self.waits = self.waits.saturating_add(1);
             now + back_off(self.waits)
         };
+        if at + LEAST_TIME > self.deadline {
+            return planned;
+        }
         Some(planned.map_or(at, |planned| planned.min(at)))
     }
 
@@ -221,11 +227,14 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The end because no more attempts are allowed.
+    /// The end because no more attempts are allowed, or fit.
     fn given_up(&mut self) -> CallError {
         match self.last.take() {
-            Some((endpoint, failure)) => self.decided(&endpoint, failure),
-            None => self.out_of_time(),
+            Some((endpoint, failure)) if !self.may_attempt() => self.decided(&endpoint, failure),
+            last => {
+                self.last = last;
+                self.out_of_time()
+            }
         }
     }
 
@@ -246,7 +255,7 @@ impl<'a> Call<'a> {
         };
         CallError {
             code: if self.unresolved() { Code::DeadlineExceeded } else { Code::Unavailable },
-            message: format!("gave up after {budget:?}; the last cause: {}", failure.message),
+            message: format!("no success within {budget:?}; the last cause: {}", failure.message),
             ..self.decided(&endpoint, Failure { effect, ..failure })
         }
     }
@@ -280,9 +289,12 @@ async fn attempt<R: Rpc>(
     let end = options.attempt_timeout.map_or(deadline, until);
 
     let connecting = shared.connections.get(endpoint, options.connect_timeout);
-    let channel = match timeout_at(until(options.connect_timeout).min(end), connecting).await {
+    let connected = until(options.connect_timeout).min(end);
+    let channel = match timeout_at(connected, connecting).await {
         Ok(Ok(channel)) => channel,
         Ok(Err(error)) => return Err(Failure::not_connected(chain(&error))),
+        // The call is over, and what ends it says more than that this attempt was cut off.
+        Err(_elapsed) if connected == deadline => return std::future::pending().await,
         Err(_elapsed) => {
             let waited = started.elapsed();
             return Err(Failure::not_connected(format!("none was made within {waited:.1?}")));
@@ -301,6 +313,7 @@ async fn attempt<R: Rpc>(
     let failure = match timeout_at(end, R::send(channel, request)).await {
         Ok(Ok(response)) => return Ok(response),
         Ok(Err(status)) => Failure::from_status(&status),
+        Err(_elapsed) if end == deadline => return std::future::pending().await,
         Err(_elapsed) => Failure::no_answer(started.elapsed()),
     };
     match failure.effect {

@@ -156,6 +156,7 @@ impl Relay {
                 let cut = cut.clone();
                 tokio::spawn(async move {
                     tokio::select! {
+                        biased;
                         () = cut.notified() => {}
                         _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
                     }
