@@ -70,6 +70,12 @@ pub enum DiskError {
         /// Cluster id that it was to adopt.
         given: String,
     },
+    /// Its log is not open yet.
+    #[error("the log in {} is not open yet: it must be before a cluster is adopted", folder.display())]
+    NotOpen {
+        /// The data folder.
+        folder: PathBuf,
+    },
     /// The identity file is damaged.
     #[error(
         "{} is damaged, so it is unknown whose data this is: wipe the data folder {} and let the \
@@ -115,11 +121,8 @@ impl Disk {
         fs::create_dir_all(folder).map_err(|e| DiskError::io("create", folder, e))?;
         let lock = take_lock(folder)?;
         let path = folder.join("identity");
-        let damaged = |source| DiskError::Damaged {
-            folder: folder.to_owned(),
-            path: path.clone(),
-            source,
-        };
+        let damaged =
+            |source| DiskError::Damaged { folder: folder.to_owned(), path: path.clone(), source };
         let identity = match durable::read(&path, FORMAT).map_err(damaged)? {
             Some(content) => {
                 Identity::decode(&content[..]).map_err(|e| damaged(FileError::Content(e)))?
@@ -158,15 +161,17 @@ impl Disk {
         self.identity.lock().clone()
     }
 
-    /// Makes the disk one of that cluster, durably. Refused if the log holds another one's data,
-    /// or is not open yet, so that nobody knows.
+    /// Makes the disk one of that cluster, durably. Refused if the log holds another one's data.
+    /// The log must be open: that a member's disk lacks one is damage, see [`super::open`].
     pub fn adopt(&self, cluster_id: &str) -> Result<(), DiskError> {
         let mut identity = self.identity.lock();
         if identity.cluster_id == cluster_id {
             return Ok(());
         }
-        let holds_data = self.log.get().is_none_or(|log| !log.is_empty());
-        if !identity.cluster_id.is_empty() && holds_data {
+        let Some(log) = self.log.get() else {
+            return Err(DiskError::NotOpen { folder: self.folder.clone() });
+        };
+        if !identity.cluster_id.is_empty() && !log.is_empty() {
             return Err(DiskError::OtherCluster {
                 folder: self.folder.clone(),
                 found: identity.cluster_id.clone(),
@@ -222,9 +227,7 @@ fn take_lock(folder: &Path) -> Result<File, DiskError> {
         .map_err(|e| DiskError::io("open", &path, e))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            Err(DiskError::InUse { folder: folder.to_owned() })
-        }
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(DiskError::InUse { folder: folder.to_owned() }),
         Err(errno) => Err(DiskError::io("lock", &path, errno.into())),
     }
 }

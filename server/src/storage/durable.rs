@@ -77,7 +77,8 @@ pub(super) fn unseal(format: Format, bytes: &[u8]) -> Result<&[u8], FileError> {
     if head[..8] != format.magic {
         return Err(FileError::Magic);
     }
-    let field = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let field =
+        |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let (version, length, crc) = (field(8), field(12), field(16));
     if length > MOST {
         return Err(FileError::Checksum);
@@ -169,9 +170,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         write(&path, Format { version: 7, ..FORMAT }, b"").unwrap();
-        assert!(matches!(
-            read(&path, FORMAT),
-            Err(FileError::Version { expected: 1, found: 7 })
-        ));
+        assert!(matches!(read(&path, FORMAT), Err(FileError::Version { expected: 1, found: 7 })));
     }
 }

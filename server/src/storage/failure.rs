@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use super::state::LoadError;
 use crate::codec::batch::BatchError;
@@ -110,6 +110,13 @@ impl Health {
 
     pub(super) fn subscribe(&self) -> watch::Receiver<Option<Arc<Failure>>> {
         self.0.subscribe()
+    }
+}
+
+/// Answers whoever asked. They may have gone in the meantime; what was done stands.
+pub(super) fn tell<T>(asker: oneshot::Sender<T>, answer: T) {
+    if asker.send(answer).is_err() {
+        tracing::debug!("nobody waits for an answer of the storage any more");
     }
 }
 

@@ -78,7 +78,8 @@ impl SideFile {
     /// Makes a file that says nothing, durably.
     pub(super) fn create(path: &Path) -> io::Result<SideFile> {
         let new = path.with_extension("new");
-        let file = OpenOptions::new().create(true).truncate(true).read(true).write(true).open(&new)?;
+        let file =
+            OpenOptions::new().create(true).truncate(true).read(true).write(true).open(&new)?;
         file.set_len(2 * SLOT as u64)?;
         let mut side = SideFile { file, sequence: 0, said: Said::default() };
         side.lower(Said::default())?;

@@ -50,8 +50,8 @@ mod store;
 mod tail;
 mod writer;
 
-pub use counters::{Counters, SYNC_BUCKETS_US};
 use counters::Meters;
+pub use counters::{Counters, SYNC_BUCKETS_US};
 pub use open::LogDamage;
 pub(super) use open::{open_database, open_side, start};
 

@@ -154,8 +154,8 @@ pub(in crate::storage) fn open_database(
     let committed = log_id(keys::LOG_COMMITTED, "what is committed")?;
     let vote = match db.get(keys::LOG_VOTE)? {
         Some(bytes) => {
-            let message = pb::Vote::decode(&bytes[..])
-                .map_err(|_e| LogDamage::Meta { what: "the vote" })?;
+            let message =
+                pb::Vote::decode(&bytes[..]).map_err(|_e| LogDamage::Meta { what: "the vote" })?;
             Some(codec::parse_vote(&message))
         }
         None => None,
@@ -166,11 +166,7 @@ pub(in crate::storage) fn open_database(
 }
 
 /// The last log id, if the entries from `first` on are contiguous and sound.
-fn read_through(
-    db: &DB,
-    first: u64,
-    purged: Option<LogId>,
-) -> Result<Option<LogId>, LogDamage> {
+fn read_through(db: &DB, first: u64, purged: Option<LogId>) -> Result<Option<LogId>, LogDamage> {
     let mut last = purged;
     let from = keys::entry(0);
     let entries = db.iterator(IteratorMode::From(&from, Direction::Forward));
@@ -205,9 +201,7 @@ fn check_format(db: &DB, fresh: bool) -> Result<(), LogDamage> {
 pub(in crate::storage) fn open_side(path: &Path, fresh: bool) -> Result<SideFile, LogDamage> {
     match SideFile::open(path).map_err(LogDamage::SideFile)? {
         Some(side) => Ok(side),
-        None if fresh => {
-            SideFile::create(path).map_err(|e| LogDamage::SideFile(FileError::Io(e)))
-        }
+        None if fresh => SideFile::create(path).map_err(|e| LogDamage::SideFile(FileError::Io(e))),
         None => Err(LogDamage::NoSideFile),
     }
 }
@@ -221,7 +215,7 @@ impl Recovered {
         checkpoint: Option<LogId>,
     ) -> Result<(), LogDamage> {
         if let Some(acknowledged) = said.vote
-            && self.vote.is_none_or(|vote| !(vote >= acknowledged))
+            && !self.vote.is_some_and(|vote| vote >= acknowledged)
         {
             return Err(LogDamage::LowerVote { acknowledged, found: self.vote });
         }

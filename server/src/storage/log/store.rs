@@ -6,8 +6,8 @@ use std::io;
 use std::ops::{Range, RangeBounds};
 
 use futures::{Stream, StreamExt, TryStreamExt, stream};
-use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use openraft::OptionalSend;
+use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use tokio::sync::oneshot;
 
 use super::super::failure::Failure;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use prost::Message;
 use rocksdb::{WriteBatch, WriteOptions};
 
-use super::super::failure::{Failure, to_io};
+use super::super::failure::{Failure, tell, to_io};
 use super::super::keys;
 use super::super::side::{Said, SideFile};
 use super::super::watermark::covers;
@@ -143,8 +143,7 @@ impl Writer {
                     flushed.io_completed(Ok(()));
                 }
                 Command::Vote { done, .. } | Command::Barrier { done } => {
-                    // Whoever asked may have gone; the write stands.
-                    done.send(Ok(())).ok();
+                    tell(done, Ok(()));
                 }
                 Command::Truncate { .. } | Command::Purge { .. } | Command::Committed { .. } => {}
             }
@@ -164,7 +163,7 @@ fn refuse(commands: Vec<Command>, failure: &Arc<Failure>) {
         match command {
             Command::Append { flushed, .. } => flushed.io_completed(Err(to_io(failure.clone()))),
             Command::Vote { done, .. } | Command::Barrier { done } => {
-                done.send(Err(failure.clone())).ok();
+                tell(done, Err(failure.clone()));
             }
             Command::Truncate { .. } | Command::Purge { .. } | Command::Committed { .. } => {}
         }

@@ -14,7 +14,7 @@ use futures::future::{Either, select};
 use rocksdb::checkpoint::Checkpoint;
 use tokio::sync::{oneshot, watch};
 
-use super::super::failure::Failure;
+use super::super::failure::{Failure, tell};
 use super::super::watermark::covers;
 use super::database::Database;
 use super::snapshot::Snapshot;
@@ -92,13 +92,12 @@ impl Checkpointer {
             Ok(value) => Ok(value),
             Err(Halt::Failed(failure)) => Err(self.shared.health.fail(failure)),
             Err(Halt::Stopping) => {
-                answer.send(Err(Arc::new(Failure::Closed))).ok();
+                tell(answer, Err(Arc::new(Failure::Closed)));
                 return Err(Halt::Stopping);
             }
         };
         let failed = result.is_err();
-        // Whoever asked may have gone.
-        answer.send(result).ok();
+        tell(answer, result);
         if failed { Err(Halt::Stopping) } else { Ok(()) }
     }
 

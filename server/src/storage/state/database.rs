@@ -240,9 +240,9 @@ fn load(db: &DB) -> Result<Memory, LoadError> {
 fn meta(db: &DB) -> Result<Meta, LoadError> {
     let what = "the checkpoint";
     let bytes = db.get(keys::STATE_CHECKPOINT)?.ok_or(LoadError::Meta { what })?;
-    let message =
-        storage::Checkpoint::decode(&bytes[..]).map_err(|_e| LoadError::Meta { what })?;
-    let digest = <[u8; 16]>::try_from(&message.digest[..]).map_err(|_e| LoadError::Meta { what })?;
+    let message = storage::Checkpoint::decode(&bytes[..]).map_err(|_e| LoadError::Meta { what })?;
+    let digest =
+        <[u8; 16]>::try_from(&message.digest[..]).map_err(|_e| LoadError::Meta { what })?;
     let membership = message.membership.ok_or(LoadError::Meta { what })?;
     Ok(Meta {
         applied: message.last_applied.as_ref().map(codec::parse_log_id),

@@ -48,7 +48,11 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         self.clone()
     }
 
-    async fn install_snapshot(&mut self, meta: &SnapshotMeta, snapshot: Snapshot) -> io::Result<()> {
+    async fn install_snapshot(
+        &mut self,
+        meta: &SnapshotMeta,
+        snapshot: Snapshot,
+    ) -> io::Result<()> {
         if snapshot.meta() != meta {
             return Err(io::Error::other("the snapshot covers something else than was announced"));
         }
@@ -79,9 +83,10 @@ fn apply(shared: &Arc<Shared>, entry: Entry) -> io::Result<Applied> {
     let Entry { log_id, payload } = entry;
     let index = log_id.index;
     let decoded = match &payload {
-        EntryPayload::Normal(Batch(bytes)) => Some(batch::decode(bytes).map_err(|source| {
-            to_io(shared.health.fail(Failure::Apply { index, source }))
-        })?),
+        EntryPayload::Normal(Batch(bytes)) => Some(
+            batch::decode(bytes)
+                .map_err(|source| to_io(shared.health.fail(Failure::Apply { index, source })))?,
+        ),
         EntryPayload::Blank | EntryPayload::Membership(_) => None,
     };
     let mut memory = shared.memory.write();

@@ -88,8 +88,9 @@ impl fmt::Debug for StateMachine {
 impl Drop for Thread {
     fn drop(&mut self) {
         self.stop.send_replace(true);
-        // Sending fails if the thread has ended already.
-        self.requests.send(Request::Stop).ok();
+        if self.requests.send(Request::Stop).is_err() {
+            tracing::debug!("the state's checkpointing thread has ended before");
+        }
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
@@ -168,10 +169,7 @@ impl StateMachine {
     }
 
     /// The same, with the log id of the last applied entry.
-    pub fn read_applied<T>(
-        &self,
-        f: impl FnOnce(Option<LogId>, &quorate_state::State) -> T,
-    ) -> T {
+    pub fn read_applied<T>(&self, f: impl FnOnce(Option<LogId>, &quorate_state::State) -> T) -> T {
         let memory = self.shared.memory.read();
         f(memory.applied, &memory.state)
     }
@@ -233,9 +231,10 @@ impl StateMachine {
 
     async fn ask<T>(&self, request: impl FnOnce(Answer<T>) -> Request) -> Result<T, Arc<Failure>> {
         let (answer, result) = oneshot::channel();
-        // A thread that has ended drops the request and with it the answer.
-        self.thread.requests.send(request(answer)).ok();
         let closed = || self.shared.health.get().unwrap_or_else(|| Arc::new(Failure::Closed));
+        if self.thread.requests.send(request(answer)).is_err() {
+            return Err(closed());
+        }
         result.await.unwrap_or_else(|_gone| Err(closed()))
     }
 }

@@ -71,7 +71,7 @@ async fn evicted_entries_are_read_from_the_disk() {
     while next < 200 {
         let part = store.log.limited_get_log_entries(next, 200).await.unwrap();
         assert!(!part.is_empty() && part.len() < 50, "{} entries in a part", part.len());
-        assert_eq!(part[..], all[next as usize..][..part.len()]);
+        assert_eq!(part[..], all[usize::try_from(next).unwrap()..][..part.len()]);
         next += part.len() as u64;
         parts += 1;
     }
