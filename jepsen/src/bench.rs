@@ -58,7 +58,7 @@ pub struct Step {
 /// # Errors
 /// The cluster does not start, or a call fails: a loaded cluster must not.
 pub async fn run(step: Duration, clients: &[usize]) -> Result<Report> {
-    let cluster = Cluster::start(Config::default()).await?;
+    let cluster = Cluster::start(Config { show_logs: false, ..Config::default() }).await?;
     let spec = PoolSpec { name: POOL.to_owned(), cidr: RANGE.to_owned(), ..PoolSpec::default() };
     cluster.client().create_pool(CreatePoolRequest { spec: Some(spec) }, CALL).await?;
     let fdatasync = fdatasync(cluster.folder(), step)?;

@@ -89,7 +89,7 @@ impl Side {
 pub async fn run(plan: Plan) -> Result<Report> {
     // First the peer, then the cluster: each has the machine for itself.
     let host_local = if Path::new(HOST_LOCAL).is_file() { Some(host_local(plan)?) } else { None };
-    let cluster = Cluster::start(Config::default()).await?;
+    let cluster = Cluster::start(Config { show_logs: false, ..Config::default() }).await?;
     let quorate = quorate(&cluster, plan).await?;
     let speedup = |phase: fn(&Side) -> &Phase| {
         host_local.as_ref().map(|peer| phase(peer).total_s / phase(&quorate).total_s)

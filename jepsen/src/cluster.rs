@@ -36,11 +36,14 @@ pub struct Config {
     pub arguments: Vec<String>,
     /// Whether it is born, or waits for `cluster init`.
     pub born: bool,
+    /// Whether the ends of the logs are printed when it is dropped: what a test prints is shown
+    /// only if it fails, and the folder is gone by then.
+    pub show_logs: bool,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { replicas: 3, arguments: Vec::new(), born: true }
+        Config { replicas: 3, arguments: Vec::new(), born: true, show_logs: true }
     }
 }
 
@@ -50,6 +53,7 @@ pub struct Cluster {
     replicas: Vec<Replica>,
     client: Client,
     binaries: Binaries,
+    show_logs: bool,
     folder: tempfile::TempDir,
 }
 
@@ -110,7 +114,8 @@ impl Cluster {
             })
             .collect();
         let client = Client::new(Options::new(endpoints))?;
-        Ok(Cluster { replicas, client, binaries: binaries.clone(), folder })
+        let (binaries, show_logs) = (binaries.clone(), config.show_logs);
+        Ok(Cluster { replicas, client, binaries, show_logs, folder })
     }
 
     async fn come_up(&mut self, config: &Config) -> Result<()> {
@@ -403,14 +408,10 @@ impl Replica {
 }
 
 impl Drop for Cluster {
+    #[expect(clippy::print_stdout, reason = "a test's output, shown if it fails")]
     fn drop(&mut self) {
-        // The folder goes, and with it what a person would look at first after a failure.
-        if std::thread::panicking() {
-            let text = self.logs(12);
-            #[expect(clippy::print_stderr, reason = "beside the message of the failed test")]
-            {
-                eprintln!("{text}");
-            }
+        if self.show_logs {
+            println!("{}", self.logs(12));
         }
     }
 }
