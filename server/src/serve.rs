@@ -14,8 +14,9 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
+use tower::util::MapResponseLayer;
 
-use crate::api::Edge;
+use crate::api::{Edge, status};
 use crate::http::{self, Http};
 use crate::metrics::{Calls, ReplicaCollector};
 use crate::raft::birth;
@@ -75,7 +76,7 @@ pub async fn run(settings: Settings, stop: impl Future<Output = ()>) -> Result<(
         None => bound(&grpc, settings.listen).to_string(),
     };
     let replica = Replica::start(&settings, address.clone()).await?;
-    let edge = Edge { replica: replica.clone() };
+    let edge = Edge::new(replica.clone());
     let mut registry = Registry::with_prefix("quorate");
     let calls = Calls::register(&mut registry);
     registry.register_collector(Box::new(ReplicaCollector(Arc::new(replica.clone()))));
@@ -151,6 +152,7 @@ async fn serve_grpc(
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
         .layer(calls)
+        .layer(MapResponseLayer::new(status::name_oversized))
         .add_service(
             RaftServer::new(peers)
                 .max_decoding_message_size(MAX_PEER_MESSAGE)

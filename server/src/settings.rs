@@ -63,12 +63,12 @@ pub struct Settings {
     pub heartbeat_ms: u64,
 
     /// A follower that hears nothing for a random time from here ...
-    #[arg(long, env = "QUORATE_ELECTION_MIN_MS", value_name = "MS", default_value_t = 200,
+    #[arg(long, env = "QUORATE_ELECTION_MIN_MS", value_name = "MS", default_value_t = 150,
           value_parser = clap::value_parser!(u64).range(15..=60_000))]
     pub election_min_ms: u64,
 
     /// ... to here asks for an election. The defaults fail over in well under a second on a LAN.
-    #[arg(long, env = "QUORATE_ELECTION_MAX_MS", value_name = "MS", default_value_t = 400,
+    #[arg(long, env = "QUORATE_ELECTION_MAX_MS", value_name = "MS", default_value_t = 300,
           value_parser = clap::value_parser!(u64).range(16..=120_000))]
     pub election_max_ms: u64,
 
@@ -248,7 +248,7 @@ mod tests {
         let cases: [(&[&str], &str); 4] = [
             (&["--listen", "0.0.0.0:7600"], "not a loopback"),
             (&["--election-min-ms", "100"], "a third"),
-            (&["--election-max-ms", "200"], "below the maximum"),
+            (&["--election-max-ms", "150"], "below the maximum"),
             (&["--peer", "quorate-1=127.0.0.1:1"], "does not list this replica"),
         ];
         for (more, part) in cases {

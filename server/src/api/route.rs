@@ -5,6 +5,7 @@
 
 use std::error::Error;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_proto::reason::Reason;
@@ -12,6 +13,7 @@ use quorate_proto::storage::v1::{Command, command};
 use quorate_proto::v1;
 use quorate_state::Done;
 use quorate_state::types::Revision;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
 use tonic::transport::Channel;
@@ -33,11 +35,16 @@ const FORWARDED_BY: &str = "quorate-forwarded-by";
 /// Headers of the caller that go along to the leader.
 const PASSED_ON: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 
+/// Reads that may wait for a majority at once; one more is told to back off. Writes are bounded by
+/// the queue of the batcher.
+const MAX_READS: usize = 4096;
+
 /// What all handlers share.
 #[derive(Clone)]
 pub struct Edge {
     /// The replica behind the edge.
     pub replica: Replica,
+    reads: Arc<Semaphore>,
 }
 
 /// What a handler needs of a call, beside its message.
@@ -48,6 +55,11 @@ pub struct Call {
 }
 
 impl Edge {
+    /// The edge of a replica.
+    pub fn new(replica: Replica) -> Edge {
+        Edge { replica, reads: Arc::new(Semaphore::new(MAX_READS)) }
+    }
+
     /// Answers a call that needs the leader: here if this replica leads, else there.
     pub async fn lead<Q, A, L, R>(
         &self,
@@ -135,6 +147,10 @@ impl Edge {
 
     /// Waits until a read here sees everything that was committed before the call.
     pub async fn linearize(&self, call: Call) -> Result<(), Status> {
+        let _room = self.reads.try_acquire().map_err(|_full| {
+            let message = format!("{MAX_READS} reads wait on this replica already");
+            status::refused(Code::ResourceExhausted, Reason::Overloaded, &message)
+        })?;
         self.replica.read_barrier(call.deadline).await.map_err(|error| {
             let (code, reason) = match error {
                 // A read changes nothing, so asking again is always safe.

@@ -38,6 +38,21 @@ pub fn malformed(error: &Malformed) -> Status {
     )
 }
 
+/// tonic answers a request that is larger than may be decoded with a bare OUT_OF_RANGE; callers
+/// of ours expect INVALID_ARGUMENT for whatever is wrong with a request.
+pub fn name_oversized<B>(mut response: http::Response<B>) -> http::Response<B> {
+    let headers = response.headers();
+    let bare = headers.get("grpc-status").is_some_and(|code| code == "11")
+        && !headers.contains_key("grpc-status-details-bin");
+    if bare {
+        let message = "the request is larger than this service takes: send less at once";
+        let status = refused(Code::InvalidArgument, Reason::InvalidArgument, &message);
+        // Only a header value that is not ASCII could fail here.
+        status.add_header(response.headers_mut()).ok();
+    }
+    response
+}
+
 /// Nothing happened, or it is unknown whether something did.
 pub fn propose(error: ProposeError) -> Status {
     let (code, reason) = match error {
@@ -152,5 +167,25 @@ pub fn refusal(refusal: &Refusal) -> Status {
             refused(Code::NotFound, Reason::ReservationNotFound, e)
         }
         Refusal::AlreadyBorn => refused(Code::AlreadyExists, Reason::AlreadyInitialized, e),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code_after(status: &Status) -> String {
+        let mut response = http::Response::new(());
+        status.add_header(response.headers_mut()).unwrap();
+        let named = name_oversized(response);
+        named.headers()["grpc-status"].to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn only_a_bare_out_of_range_is_a_request_that_was_too_large() {
+        assert_eq!(code_after(&Status::out_of_range("decoded message length too large")), "3");
+        let outside = Refusal::AddressOutsidePools([10, 0, 0, 1].into());
+        assert_eq!(code_after(&refusal(&outside)), "11");
+        assert_eq!(code_after(&Status::unavailable("x")), "14");
     }
 }
