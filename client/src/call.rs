@@ -1,6 +1,7 @@
 //! The policy: attempts, back-off, hedging, all within one budget.
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -246,7 +247,7 @@ impl<'a> Call<'a> {
             return CallError {
                 code: Code::DeadlineExceeded,
                 reason: None,
-                message: format!("no answer within {budget:?}"),
+                message: format!("no answer within {budget:.1?}"),
                 metadata: BTreeMap::new(),
                 attempts: self.attempts,
                 effect,
@@ -255,7 +256,7 @@ impl<'a> Call<'a> {
         };
         CallError {
             code: if self.unresolved() { Code::DeadlineExceeded } else { Code::Unavailable },
-            message: format!("no success within {budget:?}; the last cause: {}", failure.message),
+            message: format!("no success within {budget:.1?}; the last cause: {}", failure.message),
             ..self.decided(&endpoint, Failure { effect, ..failure })
         }
     }
@@ -292,7 +293,11 @@ async fn attempt<R: Rpc>(
     let connected = until(options.connect_timeout).min(end);
     let channel = match timeout_at(connected, connecting).await {
         Ok(Ok(channel)) => channel,
-        Ok(Err(error)) => return Err(Failure::not_connected(chain(&error))),
+        Ok(Err(error)) => {
+            // Its own words are only "transport error".
+            let cause = error.source().map_or_else(|| error.to_string(), chain);
+            return Err(Failure::not_connected(cause));
+        }
         // The call is over, and what ends it says more than that this attempt was cut off.
         Err(_elapsed) if connected == deadline => return std::future::pending().await,
         Err(_elapsed) => {

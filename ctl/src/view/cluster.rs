@@ -79,7 +79,9 @@ pub(crate) fn replicas_of(answers: Answers) -> ClusterStatus {
             Ok(status) => status,
             Err(error) => {
                 let Endpoint { name, address } = endpoint;
-                let error = Some(error.to_string());
+                // Who was asked is beside it, and asking changes nothing.
+                let error = some(error.message).unwrap_or_else(|| error.code.to_string());
+                let error = Some(error);
                 replicas.push(Replica { name, address, report: None, error });
                 continue;
             }
