@@ -14,9 +14,11 @@
 //! - A purge and what is committed are written without a sync. Lost, the log is longer than
 //!   needed, or openraft learns anew what is committed.
 //!
-//! RocksDB recovers with `TolerateCorruptedTailRecords`: a record that ends beyond its file is
-//! dropped, any other damage is an error. WAL files are not recycled, since a recycled file ends
-//! in old records.
+//! RocksDB recovers up to the first record that is not sound (`PointInTime`) and drops the rest.
+//! Whether that was a torn tail or a damaged log is for the side file to say. The stricter
+//! `TolerateCorruptedTailRecords` refuses sound disks: it takes a record that ends beyond its file
+//! for torn, and after a power cut ext4 also leaves one of full length that is zeros in part. WAL
+//! files are not recycled, since a recycled file ends in old records.
 //!
 //! - [`tail`]: bounds of the log, and its newest entries.
 //! - [`queue`], [`writer`]: how it gets onto the disk.

@@ -272,7 +272,7 @@ fn rocksdb_options(fresh: bool, settings: &Options) -> rocksdb::Options {
     let mut options = rocksdb::Options::default();
     options.create_if_missing(fresh);
     options.set_paranoid_checks(true);
-    options.set_wal_recovery_mode(DBRecoveryMode::TolerateCorruptedTailRecords);
+    options.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
     options.set_recycle_log_file_num(0);
     options.set_write_buffer_size(settings.log_write_buffer);
     super::super::rocksdb_common(&mut options);

@@ -182,6 +182,27 @@ async fn a_log_that_lost_its_end_is_refused() {
 }
 
 #[tokio::test]
+async fn a_torn_tail_is_dropped() {
+    let original = closed().await;
+    let good = content(copied(&original).path()).await.unwrap();
+    let files = files(original.path());
+    let wal = |f: &&PathBuf| f.starts_with("log") && f.extension().is_some_and(|e| e == "log");
+    let wal = files.iter().rfind(wal).unwrap();
+    // A record that was never synced, as power cuts leave it: cut off, or of full length and
+    // zeros in part. Checksum, length, type, content.
+    let head = [1, 2, 3, 4, 100, 0, 1];
+    for tail in
+        [&head[..3], &head, &[&head[..], &[7; 30]].concat(), &[&head[..], &[0; 100]].concat()]
+    {
+        let torn = copied(&original);
+        let path = torn.path().join(wal);
+        fs::write(&path, [&fs::read(&path).unwrap(), tail].concat()).unwrap();
+        let found = content(torn.path()).await;
+        assert!(found.unwrap_or_else(|e| panic!("{} bytes: {e}", tail.len())) == good);
+    }
+}
+
+#[tokio::test]
 async fn a_log_from_a_restored_volume_is_refused() {
     let original = folder();
     let mut store = Store::fresh(original.path());
