@@ -13,14 +13,14 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{FileFailurePersistence, TestRunner};
 use quorate_state::record::{Key, Record};
-use quorate_state::{Changes, State};
+use quorate_state::{Changes, Done, State};
 
 use model::{Model, Verdict, assert_agrees};
 use sequence::names::{SPACES, UNIVERSE};
 use sequence::{Step, World, judged, sequences};
 
 /// The whole state is compared after every so many commands, and at the end.
-const LOOK_EVERY: usize = 9;
+const LOOK_EVERY: usize = 12;
 
 fn config(cases: u32) -> ProptestConfig {
     let cases = match std::env::var("PROPTEST_CASES") {
@@ -67,6 +67,9 @@ fn agree(steps: &[Step]) {
             let expected = model.apply(&command, at);
             let (outcome, changes) = state.apply(&command, at);
             assert_eq!(Verdict::from(&outcome), expected, "step {index}: {command:?} {at:?}");
+            if let Ok(Done::Allocated { allocation, .. }) = &outcome {
+                assert_eq!(state.allocation(&allocation.attachment), Some(allocation));
+            }
             checkpoint.write(changes);
         }
         if index % LOOK_EVERY == 0 || index + 1 == steps.len() {

@@ -13,7 +13,7 @@ use quorate_state::{AddressStatus, State};
 use super::{CASES, Scene, allocations, watch};
 use crate::config;
 use crate::sequence::names::UNIVERSE;
-use crate::sequence::{judged, sequences};
+use crate::sequence::{crowded, judged, sequences};
 
 const NANOS_A_MS: u64 = 1_000_000;
 const NEVER_WITHIN_MS: u64 = 5_000;
@@ -177,6 +177,16 @@ proptest! {
 
     #[test]
     fn cool_down_a_released_address_rests_before_another_has_it(steps in sequences(20..60_usize)) {
+        judged(|| {
+            let mut resting = Resting::new();
+            watch(&steps, |scene| judge(&mut resting, &scene));
+        })?;
+    }
+
+    #[test]
+    fn cool_down_forced_reuse_waits_five_seconds_and_for_want_of_another(
+        steps in crowded(30..80_usize),
+    ) {
         judged(|| {
             let mut resting = Resting::new();
             watch(&steps, |scene| judge(&mut resting, &scene));

@@ -1,7 +1,7 @@
 //! The same commands give the same state on every replica, also on one that restarted on the way.
 
 use proptest::prelude::*;
-use quorate_state::State;
+use quorate_state::{Key, Record, State};
 
 use super::{CASES, watch};
 use crate::config;
@@ -40,6 +40,27 @@ proptest! {
                 let same = scene.before.records().eq(scene.after.records());
                 assert_eq!(same, scene.before.digest() == scene.after.digest());
             });
+        })?;
+    }
+}
+
+proptest! {
+    // Each sequence loads its state as often as it has records.
+    #![proptest_config(config(CASES / 4))]
+
+    #[test]
+    fn determinism_each_record_counts_in_the_digest(steps in sequences(20..60_usize)) {
+        judged(|| {
+            let state = watch(&steps, |_| {});
+            let records: Vec<(Key, Record)> = state.records().collect();
+            for left_out in 0..records.len() {
+                let others = records.iter().enumerate().filter(|(index, _)| *index != left_out);
+                let others = others.map(|(_, record)| record.clone());
+                // What others refer to cannot be left out.
+                let Ok(without) = State::from_records(others) else { continue };
+                let same = without.records().eq(state.records());
+                assert_eq!(same, without.digest() == state.digest(), "{:?}", records[left_out]);
+            }
         })?;
     }
 }

@@ -4,12 +4,23 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use proptest::prelude::*;
+use quorate_state::Command;
 use quorate_state::outcome::EventKind;
 use quorate_state::types::AttachmentKey;
 
 use super::{CASES, allocations, watch};
 use crate::config;
 use crate::sequence::{judged, sequences};
+
+/// Each command tells of its own kinds alone.
+fn belongs(command: &Command, kind: EventKind) -> bool {
+    match kind {
+        EventKind::Allocated | EventKind::TakenOver => matches!(command, Command::Allocate(_)),
+        EventKind::Released => matches!(command, Command::Release(_)),
+        EventKind::Aborted => matches!(command, Command::Abort(_)),
+        EventKind::Collected => matches!(command, Command::Collect(_)),
+    }
+}
 
 proptest! {
     #![proptest_config(config(CASES))]
@@ -21,6 +32,7 @@ proptest! {
             let state = watch(&steps, |scene| {
                 for event in &scene.changes.events {
                     assert_eq!(event.revision, scene.at.revision);
+                    assert!(belongs(scene.command, event.kind), "{:?}", event.kind);
                     let place = (event.space.clone(), event.address);
                     match event.kind {
                         EventKind::Allocated => {

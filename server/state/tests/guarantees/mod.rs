@@ -21,7 +21,7 @@ use quorate_state::{At, Changes, Done, Outcome, State};
 use crate::sequence::{Step, World};
 
 /// How many sequences each guarantee is judged on.
-const CASES: u32 = 500;
+const CASES: u32 = 400;
 
 /// One command, with the state around it.
 struct Scene<'a> {

@@ -12,6 +12,8 @@ use super::{Given, Model, NodeFacts, addresses_of, word};
 /// Panics with both sides where they differ. `networks` hold every address that is in play.
 pub(crate) fn assert_agrees(state: &State, model: &Model, spaces: &[&str], networks: &[&str]) {
     assert_eq!(state.clock(), ClusterTime(model.clock), "the clock");
+    let keys: Vec<Key> = state.records().map(|(key, _)| key).collect();
+    assert!(keys.is_sorted_by(|one, next| one < next), "records are not in the order of keys");
     holdings(state, model);
     fences_and_nodes(state, model);
     resting(state, model);
@@ -23,6 +25,7 @@ pub(crate) fn assert_agrees(state: &State, model: &Model, spaces: &[&str], netwo
             }
         }
         owners(state, model, space);
+        reservations(state, model, space);
     }
 }
 
@@ -121,6 +124,16 @@ fn pools(state: &State, model: &Model) {
     let listed: Vec<_> = state.pools(None, None).map(|pool| pool.spec.clone()).collect();
     let known: Vec<_> = model.pools.values().map(|pool| pool.spec.clone()).collect();
     assert_eq!(listed, known, "pools");
+    for key in model.pools.keys() {
+        let after: Vec<_> = state.pools(None, Some(key)).map(|p| p.spec.key.clone()).collect();
+        let wanted: Vec<_> = model.pools.keys().filter(|other| *other > key).cloned().collect();
+        assert_eq!(after, wanted, "pools after {key}");
+        let of_space: Vec<_> =
+            state.pools(Some(&key.space), None).map(|p| p.spec.key.clone()).collect();
+        let wanted: Vec<_> =
+            model.pools.keys().filter(|other| other.space == key.space).cloned().collect();
+        assert_eq!(of_space, wanted, "pools of {}", key.space);
+    }
     for (key, pool) in &model.pools {
         let stored = state.pool(key).expect("listed above");
         assert_eq!(stored.updated, pool.updated, "{key}");
@@ -159,6 +172,14 @@ fn one_address(state: &State, model: &Model, space: &str, address: IpAddr) {
     let mut said = state.pools_of_address(space, address);
     said.sort_unstable();
     assert_eq!(said, around, "pools of {address} of {space}");
+}
+
+fn reservations(state: &State, model: &Model, space: &str) {
+    let listed: Vec<_> = state.reservations(Some(space)).map(|r| r.spec.clone()).collect();
+    let mut known: Vec<_> =
+        model.reservations.iter().filter(|spec| spec.space == space).cloned().collect();
+    known.sort_unstable_by_key(|spec| spec.first);
+    assert_eq!(listed, known, "reservations of {space}");
 }
 
 fn owners(state: &State, model: &Model, space: &str) {

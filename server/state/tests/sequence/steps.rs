@@ -91,6 +91,9 @@ pub(crate) struct Moment {
     pub(crate) late_epochs: u64,
 }
 
+/// The moment of the step.
+pub(crate) const NOW: Moment = Moment { late_ns: 0, late_epochs: 0 };
+
 /// An attachment to collect: the how-manieth of the node, seen at its revision or another.
 #[derive(Clone, Debug)]
 pub(crate) struct Pick {
@@ -147,7 +150,7 @@ pub(crate) struct Pool {
 
 /// The steps of a sequence.
 #[derive(Clone)]
-pub(crate) struct Steps(Vec<Step>);
+pub(crate) struct Steps(pub(super) Vec<Step>);
 
 impl Deref for Steps {
     type Target = [Step];
@@ -171,6 +174,10 @@ pub(crate) fn sequences(
 ) -> impl Strategy<Value = Steps> {
     let start = vec(pool().prop_map(Said::CreatePool).prop_map(at_once), 0..4);
     (start, vec(step(), length)).prop_map(|(start, steps)| Steps([start, steps].concat()))
+}
+
+pub(super) fn tiny_choice(bounds: Bounds) -> Choice {
+    Choice::Inline { bounds, lenient: false }
 }
 
 fn at_once(said: Said) -> Step {
@@ -274,12 +281,12 @@ fn choice() -> impl Strategy<Value = Choice> {
         2 => (0..13_u8).prop_map(Choice::Named),
         3 => (bounds(), prop::bool::weighted(0.4))
             .prop_map(|(bounds, lenient)| Choice::Inline { bounds, lenient }),
-        3 => tiny().prop_map(|bounds| Choice::Inline { bounds, lenient: false }),
+        3 => tiny().prop_map(tiny_choice),
     ]
 }
 
 /// A network of one to four addresses, all of it: it is full soon.
-fn tiny() -> impl Strategy<Value = Bounds> {
+pub(super) fn tiny() -> impl Strategy<Value = Bounds> {
     prop_oneof![Just(5_u8), Just(6), Just(9), Just(3)].prop_map(|network| Bounds {
         network,
         first: None,

@@ -10,7 +10,7 @@ use quorate_state::types::{ClusterTime, Dns, Netns, Order, PoolKey, Revision, St
 use quorate_state::{At, State};
 
 use super::names::{self, address, machine, network, node};
-use super::steps::{Ask, Bounds, Choice, Moment, Pool, RevisionPick, Said, Step};
+use super::steps::{Ask, Bounds, Choice, Moment, NOW, Pool, RevisionPick, Said, Step};
 
 /// Nanoseconds of a node's clock between two steps.
 const NANOS_A_STEP: u64 = 10;
@@ -183,8 +183,6 @@ impl World {
         })
     }
 }
-
-const NOW: Moment = Moment { late_ns: 0, late_epochs: 0 };
 
 fn pick<T>(all: &[T], index: usize) -> Option<&T> {
     all.get(index.checked_rem(all.len())?)
