@@ -5,6 +5,7 @@
 //! - [`cluster`]: the one test cluster of the project: replicas as processes on loopback.
 //! - [`plugin`]: a CNI plugin run as a container runtime runs it.
 //! - [`requests`]: what a plugin says to the service, for loads without one.
+//! - [`http`]: what a probe asks.
 //! - [`left`]: what is still allocated, read from the service.
 //! - [`process`], [`ports`], [`binaries`], [`wait`]: what these are made of.
 //! - [`burst`]: many pods at once, up and down, beside host-local.
@@ -17,6 +18,7 @@ pub mod bench;
 pub mod binaries;
 pub mod burst;
 pub mod cluster;
+pub mod http;
 pub mod latency;
 pub mod left;
 pub mod plugin;
