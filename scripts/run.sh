@@ -125,10 +125,13 @@ cat >"$folder/network.json" <<JSON
  "ipam": {"type": "quorate", "range": "$RANGE", "nodeFile": "$folder/node.json"}}
 JSON
 
-# Network namespaces and bridges need root, and a kernel that has them.
+# Network namespaces and bridges need root, and a system that lets them be made and entered.
 networks=
 if [ "$(id -u)" -eq 0 ] && [ -x "$PLUGINS/bridge" ] && ip netns add "$(netns_of probe)" 2>/dev/null; then
-  if ip link add "$BRIDGE" type bridge 2>/dev/null; then networks=1; ip link delete "$BRIDGE"; fi
+  if ip -netns "$(netns_of probe)" link set lo up 2>/dev/null && ip link add "$BRIDGE" type bridge 2>/dev/null; then
+    networks=1
+    ip link delete "$BRIDGE"
+  fi
   ip netns delete "$(netns_of probe)"
 fi
 
