@@ -25,7 +25,10 @@ run: setup ## Show a cluster at work: pods, a killed leader, nothing left (KEEP=
 build: setup ## Build the binaries into target/debug
 	@$(ENV) cargo build --locked $(BINARIES)
 
-test: build ## Run every test, the real binaries included
+# Binaries first, since tests run them; together with the tests, so that what both depend on is
+# compiled once, with the features that tests add.
+test: setup ## Run every test, the real binaries included
+	@$(ENV) cargo build --workspace --bins --tests --locked
 	@$(ENV) cargo test --workspace --locked $(ARGS)
 
 verify: ## Judge without changing anything: format, lints, licences, documents
