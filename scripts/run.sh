@@ -6,6 +6,7 @@
 #   KEEP=1        leave the cluster up, and say how to talk to it and how to stop it
 #   PROFILE=release   optimised binaries; the default, debug, is built in a third of the time, and
 #                 nothing here is a measurement
+#   QUORATE_BIN_DIR=DIR   use the binaries there, build nothing
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/env.sh
@@ -41,7 +42,6 @@ cleanup() {
     # Replicas drain for a moment; one that does not is ended.
     for _ in $(seq 50); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
     kill -KILL "$pid" 2>/dev/null
-    wait "$pid" 2>/dev/null
   done
   if [ "$status" -ne 0 ]; then tail -n 5 "$folder"/quorate-*.log 2>/dev/null >&2; fi
   rm -rf "$folder"
@@ -53,11 +53,16 @@ trap 'exit 143' TERM
 
 # --- Building -----------------------------------------------------------------------------------
 
-step "Build the replica, the CNI plugin and the admin CLI (the first time takes minutes)"
-release=()
-[ "$PROFILE" != release ] || release=(--release)
-cargo build --locked "${release[@]}" -p quorate-server -p quorate-shim -p quorate-ctl
-bin="${CARGO_TARGET_DIR:-target}/$PROFILE"
+if [ -n "${QUORATE_BIN_DIR:-}" ]; then
+  step "Use the replica, the CNI plugin and the admin CLI that are built already"
+  bin="$QUORATE_BIN_DIR"
+else
+  step "Build the replica, the CNI plugin and the admin CLI (the first time takes minutes)"
+  release=()
+  [ "$PROFILE" != release ] || release=(--release)
+  cargo build --locked "${release[@]}" -p quorate-server -p quorate-shim -p quorate-ctl
+  bin="${CARGO_TARGET_DIR:-target}/$PROFILE"
+fi
 bin="$(cd "$bin" && pwd)"
 note "in $bin"
 
@@ -84,6 +89,8 @@ start() {
     --listen "127.0.0.1:$((base + $1))" --http-listen "127.0.0.1:$((base + 10 + $1))" \
     "${peers[@]}" </dev/null >>"$folder/quorate-$1.log" 2>&1 &
   pids[$1]=$!
+  # Else bash reports the death of the one that is killed below.
+  disown "${pids[$1]}"
 }
 
 # Whether a replica answers, be it that no cluster is born yet (`cluster status` ends with 1 then).
@@ -92,6 +99,8 @@ answers() {
   "$bin/quoratectl" --insecure --endpoints "quorate-$1=127.0.0.1:$((base + $1))" cluster status 2>&1 || status=$?
   [ "$status" -le 1 ]
 }
+
+gone() { ! kill -0 "$1" 2>/dev/null; }
 
 # Asks often until a command succeeds, for at most 20 seconds.
 eventually() {
@@ -183,7 +192,7 @@ leader="$(leader_of)"
 [ -n "$leader" ] || die "no leader in: $(ctl cluster status -o json)"
 step "Kill the leader, quorate-$leader, with SIGKILL, and add a third container at once"
 kill -KILL "${pids[$leader]}"
-wait "${pids[$leader]}" 2>/dev/null || true
+eventually gone "${pids[$leader]}"
 before="${EPOCHREALTIME/[.,]/}"
 add "${PODS[2]}"
 after="${EPOCHREALTIME/[.,]/}"
