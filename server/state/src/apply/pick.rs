@@ -151,7 +151,8 @@ impl<'s, 'a> Search<'s, 'a> {
         Some(self.settle(choice, choice.span.family.address(number)))
     }
 
-    /// A free one that is reserved for this identity.
+    /// The lowest that is reserved for this identity and that nobody owns. It need not have rested:
+    /// a pod that comes back under its name asks for its address by that name (DESIGN 5.7).
     fn reserved(&self, choices: &'a [Choice]) -> Option<(&'a Choice, u128)> {
         let identity = self.identity.as_ref()?;
         let space = self.space?;
@@ -162,7 +163,11 @@ impl<'s, 'a> Search<'s, 'a> {
                     return None;
                 }
                 let part = choice.span.intersection(number(spec.first), number(spec.last))?;
-                self.next_free(choice, part.first, part.last).number
+                let free = self.next_free(choice, part.first, part.last).number;
+                let resting = self.side(choice)?.cooling.range(part.first..=part.last);
+                let resting = resting.map(|(number, _)| *number);
+                let resting = resting.into_iter().find(|number| self.allows(choice, *number));
+                free.into_iter().chain(resting).min()
             })?;
             Some((choice, number))
         })

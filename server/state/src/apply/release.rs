@@ -17,6 +17,9 @@ impl Apply<'_> {
         let allocations = &self.state.allocations;
         let found: Vec<Arc<Allocation>> = match allocations.get(attachment) {
             Some(exact) => vec![Arc::clone(exact)],
+            // Ended before: this DEL is a repetition, and whatever the interface belongs to by now
+            // is not its own.
+            None if self.state.fences.get(attachment).is_some() => Vec::new(),
             // The network may have been renamed since the ADD.
             None => allocations.of_interface(attachment).into_iter().cloned().collect(),
         };

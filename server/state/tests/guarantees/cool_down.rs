@@ -138,6 +138,14 @@ fn is_gateway(state: &State, space: &str, address: IpAddr) -> bool {
         .any(|pool| pool.spec.gateway == Some(address) && !pool.spec.allocate_gateway)
 }
 
+/// Kept for the pod of that name, which is to ask for it by name.
+fn kept_for(state: &State, ask: &Allocate, address: IpAddr) -> bool {
+    let name = format!("{}/{}", ask.pod.namespace, ask.pod.name);
+    let named = !ask.pod.namespace.is_empty() && !ask.pod.name.is_empty();
+    let kept = state.reservation_of(&ask.space, address);
+    named && kept.is_some_and(|kept| kept.spec.identity.as_ref() == Some(&name))
+}
+
 fn judge(resting: &mut Resting, scene: &Scene<'_>) {
     wake(resting, scene.before, scene.after.clock().0);
     let taken_over = allocations(scene.before)
@@ -157,7 +165,7 @@ fn judge(resting: &mut Resting, scene: &Scene<'_>) {
             || (!rest.uid.is_empty()
                 && rest.uid == ask.pod.uid
                 && rest.by.ifname == ask.attachment.ifname);
-        if own || ask.requested.contains(&address) {
+        if own || ask.requested.contains(&address) || kept_for(scene.before, ask, address) {
             continue;
         }
         assert!(

@@ -198,7 +198,7 @@ impl Model {
     fn pick_reserved(&self, request: &Request<'_>, slot: usize) -> Option<(IpAddr, usize)> {
         request.find(slot, |address| {
             self.reservation(&request.ask.space, address).is_some()
-                && self.is_free(request, address)
+                && self.could_have(request, address)
         })
     }
 

@@ -10,6 +10,8 @@ impl Model {
         let asked = &ask.attachment;
         let found: Vec<AttachmentKey> = if self.holdings.contains_key(asked) {
             vec![asked.clone()]
+        } else if self.fences.contains_key(asked) {
+            Vec::new()
         } else {
             self.holdings
                 .keys()
