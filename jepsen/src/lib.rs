@@ -9,7 +9,7 @@
 //! - [`left`]: what is still allocated, read from the service.
 //! - [`process`], [`ports`], [`binaries`], [`wait`]: what these are made of.
 //! - [`burst`]: many pods at once, up and down, beside host-local.
-//! - [`bench`]: one allocation, and many, beside the disk they end on.
+//! - [`mod@bench`]: one allocation, and many, beside the disk they end on.
 //! - [`latency`][]: percentiles.
 //!
 //! Deliberately absent so far: network faults, histories and their checkers.
