@@ -25,8 +25,20 @@ pub struct Disk {
     identity: Mutex<Identity>,
     /// The log on it, once it is open.
     log: OnceLock<LogStore>,
-    // The lock ends when the file is closed.
-    _lock: File,
+    _lock: Lock,
+}
+
+/// The lock of a data folder, given up by name when it goes: closing the file is not enough while
+/// a child process that is just being started holds a copy of it.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Err(error) = flock(&self.0, FlockOperation::Unlock) {
+            tracing::warn!(%error, "the lock of the data folder could not be given up");
+        }
+    }
 }
 
 /// Why a data folder cannot be used.
@@ -217,7 +229,7 @@ impl DiskError {
     }
 }
 
-fn take_lock(folder: &Path) -> Result<File, DiskError> {
+fn take_lock(folder: &Path) -> Result<Lock, DiskError> {
     let path = folder.join("LOCK");
     let file = OpenOptions::new()
         .create(true)
@@ -226,7 +238,7 @@ fn take_lock(folder: &Path) -> Result<File, DiskError> {
         .open(&path)
         .map_err(|e| DiskError::io("open", &path, e))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Lock(file)),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(DiskError::InUse { folder: folder.to_owned() }),
         Err(errno) => Err(DiskError::io("lock", &path, errno.into())),
     }

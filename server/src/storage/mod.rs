@@ -13,7 +13,7 @@
 //! state/snapshots/, state/incoming/   made anew at each start
 //! ```
 //!
-//! Reading order: [`disk`], [`keys`], [`side`], [`log`], [`state`].
+//! Reading order: [`disk`], `keys`, `side`, [`log`], [`state`].
 
 use std::io;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! The log database: entries, vote, what is committed and what is purged.
 //!
-//! Writes are queued under one lock together with what readers see of them ([`tail`]), so that
-//! both agree on their order. One thread ([`writer`]) takes all that waits, writes it in one batch
-//! with one sync, writes the side file ([`super::side`]), and only then tells openraft.
+//! Writes are queued under one lock together with what readers see of them (`tail`), so that
+//! both agree on their order. One thread (`writer`) takes all that waits, writes it in one batch
+//! with one sync, writes the side file (`side`), and only then tells openraft.
 //!
 //! Where a crash can fall, and what the next start finds:
 //!
@@ -20,11 +20,11 @@
 //! for torn, and after a power cut ext4 also leaves one of full length that is zeros in part. WAL
 //! files are not recycled, since a recycled file ends in old records.
 //!
-//! - [`tail`]: bounds of the log, and its newest entries.
-//! - [`queue`], [`writer`]: how it gets onto the disk.
-//! - [`store`]: openraft's traits over them.
-//! - [`open`]: how it is read back, and every check of it.
-//! - [`counters`]: for metrics.
+//! - `tail`: bounds of the log, and its newest entries.
+//! - `queue`, `writer`: how it gets onto the disk.
+//! - `store`: openraft's traits over them.
+//! - `open`: how it is read back, and every check of it.
+//! - `counters`: for metrics.
 
 use std::fmt;
 use std::io;

@@ -1,15 +1,15 @@
 //! The state: in memory to answer, on the disk as a checkpoint of memory.
 //!
-//! `apply` touches no disk. A thread ([`checkpointer`]) writes what changed, merged, in one atomic
+//! `apply` touches no disk. A thread (`checkpointer`) writes what changed, merged, in one atomic
 //! batch together with how far that is, and never passes what the log has synced. A start loads
 //! it, checks its digest, and openraft replays the log from there.
 //!
-//! - [`memory`]: what answers, and what of it is not on the disk yet.
-//! - [`database`]: the state database.
-//! - [`checkpointer`]: the thread between the two.
-//! - [`folders`]: which database is in use.
-//! - [`snapshot`], [`receive`]: the state on its way to another replica.
-//! - [`machine`]: openraft's traits over them.
+//! - `memory`: what answers, and what of it is not on the disk yet.
+//! - `database`: the state database.
+//! - `checkpointer`: the thread between the two.
+//! - `folders`: which database is in use.
+//! - `snapshot`, `receive`: the state on its way to another replica.
+//! - `machine`: openraft's traits over them.
 
 use std::fmt;
 use std::io;
