@@ -34,25 +34,31 @@ fn cidr(cidr: &str) -> InlineRange {
     InlineRange { cidr: cidr.to_owned(), ..InlineRange::default() }
 }
 
+fn with(change: impl FnOnce(&mut AllocateRequest)) -> AllocateRequest {
+    let mut request = good();
+    change(&mut request);
+    request
+}
+
+fn of(change: impl FnOnce(&mut v1::Attachment)) -> AllocateRequest {
+    with(|request| change(request.attachment.get_or_insert_default()))
+}
+
+fn at_epoch(epoch: u64) -> AllocateRequest {
+    with(|request| request.stamp.get_or_insert_default().epoch = epoch)
+}
+
 /// A request and the field that its refusal must name.
 fn malformed() -> Vec<(&'static str, AllocateRequest)> {
-    let with = |change: fn(&mut AllocateRequest)| {
-        let mut request = good();
-        change(&mut request);
-        request
-    };
     vec![
         ("attachment", with(|r| r.attachment = None)),
-        ("attachment.node", with(|r| r.attachment.as_mut().unwrap().node = None)),
-        (
-            "attachment.container_id",
-            with(|r| r.attachment.as_mut().unwrap().container_id = "a b".to_owned()),
-        ),
-        ("attachment.ifname", with(|r| r.attachment.as_mut().unwrap().ifname = String::new())),
-        ("attachment.network", with(|r| r.attachment.as_mut().unwrap().network = "x".repeat(300))),
+        ("attachment.node", of(|a| a.node = None)),
+        ("attachment.container_id", of(|a| a.container_id = "a b".to_owned())),
+        ("attachment.ifname", of(|a| a.ifname = String::new())),
+        ("attachment.network", of(|a| a.network = "x".repeat(300))),
         ("stamp", with(|r| r.stamp = None)),
-        ("stamp.epoch", with(|r| r.stamp.as_mut().unwrap().epoch = 0)),
-        ("stamp.epoch", with(|r| r.stamp.as_mut().unwrap().epoch = u64::MAX)),
+        ("stamp.epoch", at_epoch(0)),
+        ("stamp.epoch", at_epoch(u64::MAX)),
         ("slots", with(|r| r.slots.clear())),
         ("slots", with(|r| r.slots = vec![r.slots[0].clone(); 17])),
         ("slots[0].choices", with(|r| r.slots[0].choices.clear())),

@@ -1,6 +1,7 @@
 //! HTTP for machines that look after the replica: `/metrics`, `/livez`, `/readyz`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
@@ -10,8 +11,15 @@ use axum::routing::get;
 use openraft::async_runtime::WatchReceiver;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
+use quorate_proto::v1::PingRequest;
+use quorate_proto::v1::ipam_server::Ipam;
+use tokio::time::timeout;
 
 use crate::api::Edge;
+
+/// How long a majority may take to confirm that this replica is ready: less than the second that
+/// probes usually wait.
+const PROBE: Duration = Duration::from_millis(800);
 
 /// What the handlers share.
 #[derive(Clone)]
@@ -52,10 +60,23 @@ async fn livez(State(http): State<Http>) -> Response {
     }
 }
 
-/// Ready if it can answer, by itself or by its leader.
+/// Ready if a majority confirms a leader through this replica now: a leader that lost its
+/// followers still takes itself for one, and a follower does not see at once that its leader died.
 async fn readyz(State(http): State<Http>) -> Response {
-    match http.edge.readiness() {
-        Ok(()) => "ok\n".into_response(),
-        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    let mut ping = tonic::Request::new(PingRequest::default());
+    ping.set_timeout(PROBE);
+    let ready = match http.edge.readiness() {
+        Ok(()) => timeout(PROBE, http.edge.ping(ping)).await,
+        Err(why) => return (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    };
+    match ready {
+        Ok(Ok(_)) => "ok\n".into_response(),
+        Ok(Err(status)) => {
+            (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", status.message())).into_response()
+        }
+        Err(_elapsed) => {
+            let why = format!("no majority has answered for {} ms\n", PROBE.as_millis());
+            (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! - [`ipam`]: what nodes call; [`admin`]: what people and tools call.
 //! - [`route`]: which replica answers, until when, and the header of every answer.
-//! - [`mod@status`]: errors.
+//! - [`mod@status`][]: errors.
 
 pub mod admin;
 pub mod ipam;

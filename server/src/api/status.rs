@@ -5,6 +5,7 @@ use std::fmt::Display;
 
 use quorate_proto::reason::{DOMAIN, Reason};
 use quorate_state::Refusal;
+use quorate_state::types::PoolKey;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
@@ -13,14 +14,14 @@ use crate::raft::batcher::ProposeError;
 
 /// An error with a reason and without metadata.
 pub fn refused(code: Code, reason: Reason, message: &dyn Display) -> Status {
-    with_metadata(code, reason, message, [])
+    with_metadata(code, reason, message, Vec::new())
 }
 
-fn with_metadata<const N: usize>(
+fn with_metadata(
     code: Code,
     reason: Reason,
     message: &dyn Display,
-    metadata: [(&str, String); N],
+    metadata: Vec<(&str, String)>,
 ) -> Status {
     let metadata: HashMap<String, String> =
         metadata.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
@@ -34,7 +35,7 @@ pub fn malformed(error: &Malformed) -> Status {
         Code::InvalidArgument,
         Reason::InvalidArgument,
         error,
-        [("field", error.field.clone()), ("value", error.value.clone())],
+        vec![("field", error.field.clone()), ("value", error.value.clone())],
     )
 }
 
@@ -47,8 +48,9 @@ pub fn name_oversized<B>(mut response: http::Response<B>) -> http::Response<B> {
     if bare {
         let message = "the request is larger than this service takes: send less at once";
         let status = refused(Code::InvalidArgument, Reason::InvalidArgument, &message);
-        // Only a header value that is not ASCII could fail here.
-        status.add_header(response.headers_mut()).ok();
+        if let Err(unnamed) = status.add_header(response.headers_mut()) {
+            tracing::error!(%unnamed, "an oversized request was answered as tonic does");
+        }
     }
     response
 }
@@ -69,105 +71,71 @@ pub fn propose(error: ProposeError) -> Status {
 
 /// The state machine decided against it.
 pub fn refusal(refusal: &Refusal) -> Status {
-    let e = refusal;
+    let (code, reason) = kind(refusal);
+    with_metadata(code, reason, refusal, facts(refusal))
+}
+
+fn kind(refusal: &Refusal) -> (Code, Reason) {
     match refusal {
-        Refusal::PoolExhausted { slot, pools, allocated, capacity, cooling } => with_metadata(
-            Code::ResourceExhausted,
-            Reason::PoolExhausted,
-            e,
-            [
-                ("slot", slot.to_string()),
-                ("pools", pools.clone()),
-                ("allocated", allocated.to_string()),
-                ("capacity", capacity.to_string()),
-                ("cooling", cooling.to_string()),
-            ],
-        ),
-        Refusal::PoolNotFound(pool) => with_metadata(
-            Code::NotFound,
-            Reason::PoolNotFound,
-            e,
-            [("space", pool.space.clone()), ("pool", pool.name.clone())],
-        ),
-        Refusal::PoolExists(pool) => with_metadata(
-            Code::AlreadyExists,
-            Reason::PoolExists,
-            e,
-            [("space", pool.space.clone()), ("pool", pool.name.clone())],
-        ),
-        Refusal::PoolInUse { pool, allocated } => with_metadata(
-            Code::FailedPrecondition,
-            Reason::PoolInUse,
-            e,
-            [
-                ("space", pool.space.clone()),
-                ("pool", pool.name.clone()),
-                ("allocated", allocated.to_string()),
-            ],
-        ),
-        Refusal::PoolImmutable { field, .. } => with_metadata(
-            Code::InvalidArgument,
-            Reason::InvalidArgument,
-            e,
-            [("field", (*field).to_owned())],
-        ),
-        Refusal::BadRange { field, value, .. } => with_metadata(
-            Code::InvalidArgument,
-            Reason::InvalidArgument,
-            e,
-            [("field", (*field).to_owned()), ("value", value.clone())],
-        ),
-        Refusal::RevisionMismatch { .. } => refused(Code::Aborted, Reason::RevisionMismatch, e),
-        Refusal::AddressTaken { address, holder } => with_metadata(
-            Code::AlreadyExists,
-            Reason::AddressTaken,
-            e,
-            [("address", address.to_string()), ("holder", holder.clone())],
-        ),
-        Refusal::AddressIsGateway(address) => with_metadata(
-            Code::InvalidArgument,
-            Reason::AddressIsGateway,
-            e,
-            [("address", address.to_string())],
-        ),
-        Refusal::AddressOutsidePools(address) => with_metadata(
-            Code::OutOfRange,
-            Reason::AddressOutsidePools,
-            e,
-            [("address", address.to_string())],
-        ),
-        Refusal::Fenced { fence } => with_metadata(
-            Code::FailedPrecondition,
-            Reason::Fenced,
-            e,
-            [("fence", fence.to_string())],
-        ),
-        Refusal::Superseded { container_id } => with_metadata(
-            Code::FailedPrecondition,
-            Reason::Superseded,
-            e,
-            [("container_id", container_id.clone())],
-        ),
-        Refusal::StaleEpoch { epoch } => with_metadata(
-            Code::FailedPrecondition,
-            Reason::StaleEpoch,
-            e,
-            [("epoch", epoch.to_string())],
-        ),
-        Refusal::GatewayInUse { address, holder } => with_metadata(
-            Code::FailedPrecondition,
-            Reason::GatewayInUse,
-            e,
-            [("address", address.to_string()), ("holder", holder.clone())],
-        ),
-        Refusal::ReservationExists { .. } => {
-            refused(Code::AlreadyExists, Reason::ReservationExists, e)
+        Refusal::PoolExhausted { .. } => (Code::ResourceExhausted, Reason::PoolExhausted),
+        Refusal::PoolNotFound(_) => (Code::NotFound, Reason::PoolNotFound),
+        Refusal::PoolExists(_) => (Code::AlreadyExists, Reason::PoolExists),
+        Refusal::PoolInUse { .. } => (Code::FailedPrecondition, Reason::PoolInUse),
+        Refusal::PoolImmutable { .. } | Refusal::BadRange { .. } => {
+            (Code::InvalidArgument, Reason::InvalidArgument)
         }
-        Refusal::ReservationNotFound { .. } => {
-            refused(Code::NotFound, Reason::ReservationNotFound, e)
-        }
-        Refusal::AlreadyBorn => refused(Code::AlreadyExists, Reason::AlreadyInitialized, e),
+        Refusal::RevisionMismatch { .. } => (Code::Aborted, Reason::RevisionMismatch),
+        Refusal::AddressTaken { .. } => (Code::AlreadyExists, Reason::AddressTaken),
+        Refusal::AddressIsGateway(_) => (Code::InvalidArgument, Reason::AddressIsGateway),
+        Refusal::AddressOutsidePools(_) => (Code::OutOfRange, Reason::AddressOutsidePools),
+        Refusal::Fenced { .. } => (Code::FailedPrecondition, Reason::Fenced),
+        Refusal::Superseded { .. } => (Code::FailedPrecondition, Reason::Superseded),
+        Refusal::StaleEpoch { .. } => (Code::FailedPrecondition, Reason::StaleEpoch),
+        Refusal::GatewayInUse { .. } => (Code::FailedPrecondition, Reason::GatewayInUse),
+        Refusal::ReservationExists { .. } => (Code::AlreadyExists, Reason::ReservationExists),
+        Refusal::ReservationNotFound { .. } => (Code::NotFound, Reason::ReservationNotFound),
+        Refusal::AlreadyBorn => (Code::AlreadyExists, Reason::AlreadyInitialized),
     }
+}
+
+/// What a program may want to know of it, beyond the sentence.
+fn facts(refusal: &Refusal) -> Vec<(&'static str, String)> {
+    match refusal {
+        Refusal::PoolExhausted { slot, pools, allocated, capacity, cooling } => vec![
+            ("slot", slot.to_string()),
+            ("pools", pools.clone()),
+            ("allocated", allocated.to_string()),
+            ("capacity", capacity.to_string()),
+            ("cooling", cooling.to_string()),
+        ],
+        Refusal::PoolNotFound(pool) | Refusal::PoolExists(pool) => of_pool(pool),
+        Refusal::PoolInUse { pool, allocated } => {
+            let mut facts = of_pool(pool);
+            facts.push(("allocated", allocated.to_string()));
+            facts
+        }
+        Refusal::PoolImmutable { field, .. } => vec![("field", (*field).to_owned())],
+        Refusal::BadRange { field, value, .. } => {
+            vec![("field", (*field).to_owned()), ("value", value.clone())]
+        }
+        Refusal::AddressTaken { address, holder } | Refusal::GatewayInUse { address, holder } => {
+            vec![("address", address.to_string()), ("holder", holder.clone())]
+        }
+        Refusal::AddressIsGateway(address) | Refusal::AddressOutsidePools(address) => {
+            vec![("address", address.to_string())]
+        }
+        Refusal::Fenced { fence } => vec![("fence", fence.to_string())],
+        Refusal::Superseded { container_id } => vec![("container_id", container_id.clone())],
+        Refusal::StaleEpoch { epoch } => vec![("epoch", epoch.to_string())],
+        Refusal::RevisionMismatch { .. }
+        | Refusal::ReservationExists { .. }
+        | Refusal::ReservationNotFound { .. }
+        | Refusal::AlreadyBorn => Vec::new(),
+    }
+}
+
+fn of_pool(pool: &PoolKey) -> Vec<(&'static str, String)> {
+    vec![("space", pool.space.clone()), ("pool", pool.name.clone())]
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! - [`types`]: what openraft is made of here.
 //! - [`identity`]: who this replica is, and which messages are meant for it.
+//! - [`kin`]: whether its peers are of the cluster on its disk.
 //! - [`batcher`]: joins waiting requests into log entries; [`clock`] stamps them.
 //! - [`peers`], [`network`], [`service`], [`snapshot`]: the wire between replicas.
 //! - [`replica`]: one running replica; [`birth`]: how a cluster begins.
@@ -10,6 +11,7 @@ pub mod batcher;
 pub mod birth;
 pub mod clock;
 pub mod identity;
+pub mod kin;
 pub mod network;
 pub mod peers;
 pub mod replica;

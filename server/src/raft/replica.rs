@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::batcher::{Batcher, Committed, Limits, ProposeError};
 use super::identity::Identity;
+use super::kin;
 use super::network::Network;
 use super::peers::Peers;
 use super::types::{Member, Raft, TypeConfig};
@@ -96,6 +97,12 @@ impl Replica {
         let identity =
             Arc::new(Identity::new(on_disk.id, on_disk.name, address, on_disk.cluster_id));
         let peers = Peers::default();
+        if !log.is_empty()
+            && let Some(given) = kin::other_cluster(&identity, &settings.peers, &peers).await
+        {
+            let (folder, found) = (settings.data_dir.clone(), identity.cluster_id());
+            return Err(DiskError::OtherCluster { folder, found, given }.into());
+        }
         let network = Network { identity: identity.clone(), peers: peers.clone() };
         let config = Arc::new(settings.raft_config().validate()?);
         let raft = Raft::new(identity.id, config, network, log.clone(), machine.clone())
