@@ -73,6 +73,8 @@ pub struct Report {
     pub add_speedup: Option<f64>,
     /// How many times faster all DELs were than host-local's.
     pub del_speedup: Option<f64>,
+    /// Terms that began while nothing was killed: false elections.
+    pub elections: u64,
 }
 
 impl Side {
@@ -90,12 +92,18 @@ pub async fn run(plan: Plan) -> Result<Report> {
     // First the peer, then the cluster: each has the machine for itself.
     let host_local = if Path::new(HOST_LOCAL).is_file() { Some(host_local(plan)?) } else { None };
     let cluster = Cluster::start(Config { show_logs: false, ..Config::default() }).await?;
+    let before = term(&cluster).await?;
     let quorate = quorate(&cluster, plan).await?;
+    let elections = term(&cluster).await?.saturating_sub(before);
     let speedup = |phase: fn(&Side) -> &Phase| {
         host_local.as_ref().map(|peer| phase(peer).total_s / phase(&quorate).total_s)
     };
     let (add_speedup, del_speedup) = (speedup(|side| &side.add), speedup(|side| &side.del));
-    Ok(Report { host_local, quorate, add_speedup, del_speedup })
+    Ok(Report { host_local, quorate, add_speedup, del_speedup, elections })
+}
+
+async fn term(cluster: &Cluster) -> Result<u64> {
+    Ok(cluster.status(cluster.leader().await?).await?.term)
 }
 
 /// The burst through our plugin.
@@ -234,6 +242,7 @@ impl Report {
             }
             _ => text += &format!("no {HOST_LOCAL} here to compare with\n"),
         }
+        text += &format!("{} false elections meanwhile\n", self.elections);
         text
     }
 }

@@ -169,7 +169,8 @@ impl Admin for Edge {
         let found = birth::init(&self.replica, members, deadline).await.map_err(birth_failed)?;
         let members = found.iter().map(|(id, member)| view_member(*id, member, true, None));
         let members = members.collect();
-        Ok(Response::new(v1::InitClusterResponse { header: self.read_header(), members }))
+        let (header, ()) = self.read(|_state| ());
+        Ok(Response::new(v1::InitClusterResponse { header, members }))
     }
 }
 
@@ -188,22 +189,22 @@ impl Edge {
     fn view_pool(&self, request: &v1::GetPoolRequest) -> Result<v1::GetPoolResponse, Status> {
         let key =
             command::pool_key(&request.space, &request.name).map_err(|e| status::malformed(&e))?;
-        let pool = self.replica.machine.read(|state| pool_status(state, &key));
+        let (header, pool) = self.read(|state| pool_status(state, &key));
         let pool = pool.ok_or_else(|| no_pool(key))?;
-        Ok(v1::GetPoolResponse { header: self.read_header(), pool: Some(pool) })
+        Ok(v1::GetPoolResponse { header, pool: Some(pool) })
     }
 
     fn view_pools(&self, request: &v1::ListPoolsRequest) -> Result<v1::ListPoolsResponse, Status> {
         let after = pages::pool(&request.page_token)?;
         let space = (!request.space.is_empty()).then_some(request.space.as_str());
-        let (pools, next_page_token) = self.replica.machine.read(|state| {
+        let (header, (pools, next_page_token)) = self.read(|state| {
             let keys = state.pools(space, after.as_ref()).map(|pool| pool.spec.key.clone());
             let (keys, next) = pages::cut(keys, pages::size(request.page_size), |key| {
                 pages::join(&[&key.space, &key.name])
             });
             (keys.iter().filter_map(|key| pool_status(state, key)).collect(), next)
         });
-        Ok(v1::ListPoolsResponse { header: self.read_header(), pools, next_page_token })
+        Ok(v1::ListPoolsResponse { header, pools, next_page_token })
     }
 
     fn view_addresses(
@@ -220,7 +221,7 @@ impl Edge {
             token => Some(token.parse().map_err(|_not| pages::bad_token(token))?),
         };
         let size = pages::size(request.page_size);
-        let listed = self.replica.machine.read(|state| {
+        let (header, listed) = self.read(|state| {
             let net = match request.pool.as_str() {
                 "" => None,
                 name => {
@@ -248,7 +249,7 @@ impl Edge {
             allocation: Some(view::allocation(allocation)),
         });
         let addresses = addresses.collect();
-        Ok(v1::ListAddressesResponse { header: self.read_header(), addresses, next_page_token })
+        Ok(v1::ListAddressesResponse { header, addresses, next_page_token })
     }
 
     fn view_address(
@@ -258,8 +259,9 @@ impl Edge {
         let space = parse::space("space", &request.space).map_err(|e| status::malformed(&e))?;
         let address =
             parse::address("address", &request.address).map_err(|e| status::malformed(&e))?;
-        let (found, reservation, pools) = self.replica.machine.read(|state| {
+        let (header, (revision, found, reservation, pools)) = self.read(|state| {
             (
+                state.cluster().revision,
                 state.address(&space, address),
                 state.reservation_of(&space, address).cloned(),
                 state.pools_of_address(&space, address),
@@ -275,13 +277,16 @@ impl Edge {
             AddressStatus::Gateway => (v1::AddressState::Gateway, None),
         };
         let history = self.replica.machine.history(&space, address, HISTORY);
+        // Lines that came after the state was read are not part of this answer.
+        let history = history.map_err(history_failed)?;
+        let history = history.iter().filter(|event| event.revision <= revision);
         Ok(v1::GetAddressResponse {
-            header: self.read_header(),
+            header,
             state: state.into(),
             allocation,
             reservation: reservation.map(|reservation| view::reservation(&reservation)),
             pools: pools.into_iter().map(|key| key.name).collect(),
-            history: history.map_err(history_failed)?.iter().map(view::event).collect(),
+            history: history.map(view::event).collect(),
         })
     }
 
@@ -290,16 +295,17 @@ impl Edge {
         request: &v1::ListReservationsRequest,
     ) -> Result<v1::ListReservationsResponse, Status> {
         let space = (!request.space.is_empty()).then_some(request.space.as_str());
-        let reservations = self.replica.machine.read(|state| {
+        let (header, reservations) = self.read(|state| {
             state.reservations(space).map(|reservation| view::reservation(reservation)).collect()
         });
-        Ok(v1::ListReservationsResponse { header: self.read_header(), reservations })
+        Ok(v1::ListReservationsResponse { header, reservations })
     }
 
     fn view_status(&self) -> v1::GetStatusResponse {
         let metrics = self.replica.raft.metrics().borrow_watched().clone();
         let role = match metrics.state {
             _ if self.replica.identity.cluster_id().is_empty() => "unborn",
+            openraft::ServerState::Leader if !self.replica.has_majority() => "isolated",
             openraft::ServerState::Leader => "leader",
             openraft::ServerState::Follower => "follower",
             openraft::ServerState::Candidate => "candidate",
@@ -316,12 +322,13 @@ impl Edge {
         let members =
             members.map(|(id, member)| view_member(*id, member, voters.contains(id), matched(id)));
         // Both under one lock, so that equal indexes mean comparable digests.
-        let (applied, digest, allocations, clock) =
+        let (applied, revision, digest, allocations, clock) =
             self.replica.machine.read_applied(|applied, state| {
-                (applied, state.digest(), state.allocation_count(), state.clock())
+                let revision = state.cluster().revision;
+                (applied, revision, state.digest(), state.allocation_count(), state.clock())
             });
         v1::GetStatusResponse {
-            header: self.read_header(),
+            header: self.header(revision),
             id: self.replica.identity.id,
             name: self.replica.identity.name.clone(),
             role: role.to_owned(),

@@ -133,7 +133,7 @@ impl Edge {
             });
         self.linearize(call).await?;
         let size = pages::size(request.page_size);
-        let (page, next_page_token) = self.replica.machine.read(|state| {
+        let (header, (page, next_page_token)) = self.read(|state| {
             let found = state.allocations_of_node(&node, after.as_ref()).filter(|allocation| {
                 request.network.is_empty() || allocation.attachment.network == request.network
             });
@@ -143,7 +143,6 @@ impl Edge {
             })
         });
         let allocations = page.iter().map(|allocation| view::allocation(allocation)).collect();
-        let header = self.read_header();
         Ok(v1::ListAttachmentsResponse { header, allocations, next_page_token })
     }
 
@@ -156,9 +155,9 @@ impl Edge {
         let key = parse::attachment("attachment", &request.attachment)
             .map_err(|e| status::malformed(&e))?;
         self.linearize(call).await?;
-        let found = self.replica.machine.read(|state| state.allocation(&key).cloned());
+        let (header, found) = self.read(|state| state.allocation(&key).cloned());
         let allocation = found.map(|allocation| view::allocation(&allocation));
-        Ok(v1::GetAttachmentResponse { header: self.read_header(), allocation })
+        Ok(v1::GetAttachmentResponse { header, allocation })
     }
 
     async fn do_ping(
@@ -168,7 +167,8 @@ impl Edge {
     ) -> Result<v1::PingResponse, Status> {
         self.check_caller(request.caller.as_ref())?;
         self.linearize(call).await?;
-        Ok(v1::PingResponse { header: self.read_header() })
+        let (header, ()) = self.read(|_state| ());
+        Ok(v1::PingResponse { header })
     }
 }
 

@@ -11,8 +11,9 @@ use std::time::Duration;
 use quorate_proto::reason::Reason;
 use quorate_proto::storage::v1::{Command, command};
 use quorate_proto::v1;
-use quorate_state::Done;
+use quorate_state::record::Cluster;
 use quorate_state::types::Revision;
+use quorate_state::{Done, State};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
@@ -162,8 +163,20 @@ impl Edge {
         })
     }
 
-    /// The header of an answer at that revision.
+    /// The header of a write's answer, at the revision of the write.
     pub fn header(&self, revision: Revision) -> Option<v1::Header> {
+        let cluster = self.replica.machine.read(|state| state.cluster().clone());
+        Some(self.header_of(&cluster, revision))
+    }
+
+    /// What `f` reads of the state, and the header that says exactly which state that was.
+    pub fn read<T>(&self, f: impl FnOnce(&State) -> T) -> (Option<v1::Header>, T) {
+        let (cluster, result) =
+            self.replica.machine.read(|state| (state.cluster().clone(), f(state)));
+        (Some(self.header_of(&cluster, cluster.revision)), result)
+    }
+
+    fn header_of(&self, cluster: &Cluster, revision: Revision) -> v1::Header {
         let (leader, leader_address) = match self.replica.leading() {
             Leading::Here => {
                 (self.replica.identity.name.clone(), self.replica.identity.address.clone())
@@ -171,21 +184,13 @@ impl Edge {
             Leading::There(member) => (member.name, member.address),
             Leading::Nobody => Default::default(),
         };
-        let (cluster_id, incarnation) = self.replica.machine.read(|state| {
-            (state.cluster().cluster_id.clone(), state.cluster().incarnation.clone())
-        });
-        Some(v1::Header {
+        v1::Header {
             revision: Some(codec::view::revision(revision)),
-            cluster_id,
-            incarnation,
+            cluster_id: cluster.cluster_id.clone(),
+            incarnation: cluster.incarnation.clone(),
             leader,
             leader_address,
-        })
-    }
-
-    /// The header of a read: the last revision it saw.
-    pub fn read_header(&self) -> Option<v1::Header> {
-        self.header(self.replica.machine.read(|state| state.cluster().revision))
+        }
     }
 
     /// Refuses a caller that pinned another incarnation (DESIGN 5.5).

@@ -134,7 +134,7 @@ impl Replica {
     }
 
     /// Whether a majority has confirmed this leader lately. Without it a proposal would only wait.
-    fn has_majority(&self) -> bool {
+    pub fn has_majority(&self) -> bool {
         let Ok(leader) = self.raft.as_leader() else { return false };
         let alone = self.raft.voter_ids().count() == 1;
         alone || leader.last_quorum_acked().is_some_and(|at| at.elapsed() < 2 * self.election_max)
