@@ -81,11 +81,6 @@ impl Peers {
             Some(_) | None => {}
         }
     }
-
-    /// Forgets connections to addresses that no member has.
-    pub fn retain(&self, addresses: &[String]) {
-        self.channels.lock().retain(|(address, _), _| addresses.contains(address));
-    }
 }
 
 fn endpoint(address: &str) -> Result<Endpoint, BadAddress> {
