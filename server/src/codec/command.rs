@@ -20,12 +20,8 @@ pub fn command(message: &storage::Command) -> Result<Command, Malformed> {
     let command = required("command", &message.command)?;
     Ok(match command {
         Message::Allocate(request) => Command::Allocate(Box::new(allocate(request)?)),
-        Message::Release(request) => {
-            Command::Release(release(&request.attachment, &request.stamp, request.spooled)?)
-        }
-        Message::Abort(request) => {
-            Command::Abort(release(&request.attachment, &request.stamp, request.spooled)?)
-        }
+        Message::Release(request) => Command::Release(release(request)?),
+        Message::Abort(request) => Command::Abort(abort(request)?),
         Message::Collect(request) => Command::Collect(collect(request)?),
         Message::CreatePool(spec) => Command::CreatePool(pool_spec(spec)?),
         Message::UpdatePool(update) => Command::UpdatePool {
@@ -120,15 +116,28 @@ fn exclusions(field: &str, list: &[String]) -> Result<Vec<IpNet>, Malformed> {
     list.iter().enumerate().map(parse).collect()
 }
 
-fn release(
-    attachment: &Option<v1::Attachment>,
-    stamp: &Option<v1::Stamp>,
-    spooled: bool,
-) -> Result<Release, Malformed> {
+fn release(request: &v1::ReleaseRequest) -> Result<Release, Malformed> {
+    bounded("previous", &request.previous, MAX_SLOTS)?;
+    let mut previous = Vec::with_capacity(request.previous.len());
+    for (i, address) in request.previous.iter().enumerate() {
+        previous.push(parse::address(&format!("previous[{i}]"), address)?);
+    }
     Ok(Release {
-        attachment: parse::attachment("attachment", attachment)?,
-        stamp: parse::stamp("stamp", stamp)?,
-        spooled,
+        attachment: parse::attachment("attachment", &request.attachment)?,
+        stamp: parse::stamp("stamp", &request.stamp)?,
+        spooled: request.spooled,
+        boot_id: optional_name("boot_id", &request.boot_id)?,
+        previous,
+    })
+}
+
+fn abort(request: &v1::AbortRequest) -> Result<Release, Malformed> {
+    Ok(Release {
+        attachment: parse::attachment("attachment", &request.attachment)?,
+        stamp: parse::stamp("stamp", &request.stamp)?,
+        spooled: request.spooled,
+        boot_id: optional_name("boot_id", &request.boot_id)?,
+        previous: Vec::new(),
     })
 }
 
@@ -151,6 +160,7 @@ fn collect(request: &v1::CollectRequest) -> Result<Collect, Malformed> {
     Ok(Collect {
         node,
         stamp: parse::stamp("stamp", &request.stamp)?,
+        boot_id: optional_name("boot_id", &request.boot_id)?,
         machine_id: optional_name("machine_id", &request.machine_id)?,
         victims,
     })

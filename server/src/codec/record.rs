@@ -59,6 +59,8 @@ pub fn encode(record: &Record) -> Vec<u8> {
             node: None,
             epoch: node.epoch,
             floor: Some(view::stamp(node.floor)),
+            boot_id: node.boot_id.clone(),
+            boot_epoch: node.boot_epoch,
         }
         .encode_to_vec(),
         Record::Cooling(cooling) => storage::CoolingRecord {
@@ -117,7 +119,12 @@ pub fn decode(key: &Key, bytes: &[u8]) -> Result<Record, RecordError> {
         }
         Key::Node(_) => {
             let record = storage::NodeRecord::decode(bytes)?;
-            Record::Node(Node { epoch: record.epoch, floor: stamp(&record.floor) })
+            Record::Node(Node {
+                epoch: record.epoch,
+                boot_id: record.boot_id,
+                boot_epoch: record.boot_epoch,
+                floor: stamp(&record.floor),
+            })
         }
         Key::Cooling(_) => {
             let record = storage::CoolingRecord::decode(bytes)?;

@@ -119,8 +119,13 @@ pub struct Release {
     pub attachment: AttachmentKey,
     /// When the plugin was invoked; of an abort, the stamp of the ADD.
     pub stamp: Stamp,
-    /// Delivered from the spool: the epoch of an earlier boot is accepted.
+    /// Delivered from the spool: a stamp of an earlier boot is accepted.
     pub spooled: bool,
+    /// Kernel boot id of the node when the stamp was taken; empty if it is not known.
+    pub boot_id: String,
+    /// Of a DEL: addresses that the runtime had for the attachment. Where the attachment is not
+    /// known they show under which other network its interface is to be ended.
+    pub previous: Vec<IpAddr>,
 }
 
 /// A node says which of its attachments are gone.
@@ -130,6 +135,8 @@ pub struct Collect {
     pub node: NodeKey,
     /// Read before the first listing.
     pub stamp: Stamp,
+    /// Kernel boot id of the node; empty if it is not known.
+    pub boot_id: String,
     /// Machine id of the caller: allocations of another machine are left alone.
     pub machine_id: String,
     /// The attachments, each only if it is still at that revision.

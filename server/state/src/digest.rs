@@ -236,7 +236,7 @@ impl Bytes {
     }
 
     fn node(&mut self, node: &Node) -> &mut Bytes {
-        self.number(node.epoch).stamp(node.floor)
+        self.number(node.epoch).stamp(node.floor).text(&node.boot_id).number(node.boot_epoch)
     }
 
     fn cooling(&mut self, cooling: &Cooling) -> &mut Bytes {
@@ -264,15 +264,17 @@ mod tests {
         let node = NodeKey { cluster: "c".into(), name: "n".into() };
         let floor = Stamp { epoch: 1, boot_ns: 2 };
         let mut bytes = Bytes(Vec::new());
-        bytes.tag(5).node_key(&node).node(&Node { epoch: 3, floor });
+        let seen = Node { epoch: 3, floor, boot_id: "b".into(), boot_epoch: 2 };
+        bytes.tag(5).node_key(&node).node(&seen);
         let expected = [
             &[5u8][..],
             &[1, 0, 0, 0, 0, 0, 0, 0, b'c', 1, 0, 0, 0, 0, 0, 0, 0, b'n'],
             &[3, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0],
+            &[1, 0, 0, 0, 0, 0, 0, 0, b'b', 2, 0, 0, 0, 0, 0, 0, 0],
         ]
         .concat();
         assert_eq!(bytes.0, expected);
-        let write = Write::Node(node, Some(Node { epoch: 3, floor }));
+        let write = Write::Node(node, Some(seen));
         assert_eq!(of_write(&write), xxh3_128(&expected));
     }
 }

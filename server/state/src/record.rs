@@ -136,6 +136,11 @@ pub struct Fence {
 pub struct Node {
     /// The highest epoch seen.
     pub epoch: u64,
+    /// The boot that it was seen in last; empty if it never said.
+    pub boot_id: String,
+    /// The epoch at which that boot was seen first: all stamps of one boot count under it, so that
+    /// they compare by boot time alone.
+    pub boot_epoch: u64,
     /// An ADD at or below it is refused.
     pub floor: Stamp,
 }

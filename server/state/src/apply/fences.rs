@@ -14,24 +14,57 @@ pub const FENCE_LIFE_MS: u64 = 10 * 60 * 1_000;
 /// a second for ten minutes stays below.
 pub const MAX_FENCES_OF_NODE: usize = 65_536;
 
+/// How far an epoch may go beyond the highest known: no node boots that often, and a number that was
+/// made up must not leave its node without a next one.
+pub(super) const MAX_EPOCH_STEP: u64 = 1_000_000;
+
 impl Apply<'_> {
-    /// Raises the epoch of a node, or refuses one that is behind it.
+    /// Where a stamp stands among all of its node, or a refusal if its epoch is behind.
     ///
-    /// This stands even if the command is refused later: the epoch was seen.
-    pub(super) fn see_epoch(
+    /// Stamps of the boot that the node was seen in last count under that boot's first epoch: the
+    /// epoch file may be lost and raised in the midst of a boot, and within one boot the time
+    /// alone tells what came first. An epoch that another boot had is behind, also if it is equal:
+    /// the file was lost with the boot that wrote it. A spooled stamp of an earlier boot stands
+    /// where it is. A stamp without a boot is of the one to which its epoch belongs.
+    ///
+    /// What is noted of the node stands even if the command is refused later: it was seen.
+    pub(super) fn place(
         &mut self,
         node: &NodeKey,
         stamp: Stamp,
-        may_be_behind: bool,
-    ) -> Result<(), Refusal> {
+        boot_id: &str,
+        spooled: bool,
+    ) -> Result<Stamp, Refusal> {
         let known = self.state.nodes.get(node).cloned().unwrap_or_default();
-        if stamp.epoch > known.epoch {
-            let raised = Node { epoch: stamp.epoch, ..known };
-            self.write(Write::Node(node.clone(), Some(raised)));
-        } else if stamp.epoch < known.epoch && !may_be_behind {
-            return Err(Refusal::StaleEpoch { epoch: known.epoch });
+        if stamp.epoch > known.epoch.saturating_add(MAX_EPOCH_STEP) {
+            return Err(Refusal::BadRange {
+                field: "stamp.epoch",
+                value: stamp.epoch.to_string(),
+                problem: format!("the node is at {}, which is too far behind", known.epoch),
+            });
         }
-        Ok(())
+        let of_this_boot = (known.boot_epoch..=known.epoch).contains(&stamp.epoch);
+        let same_boot = !known.boot_id.is_empty()
+            && (boot_id == known.boot_id || (boot_id.is_empty() && of_this_boot));
+        let another_boot = !same_boot && !boot_id.is_empty() && !known.boot_id.is_empty();
+        if same_boot {
+            let placed = Stamp { epoch: known.boot_epoch, ..stamp };
+            if stamp.epoch > known.epoch {
+                let raised = Node { epoch: stamp.epoch, ..known };
+                self.write(Write::Node(node.clone(), Some(raised)));
+            }
+            return Ok(placed);
+        }
+        let behind = stamp.epoch < known.epoch || (stamp.epoch == known.epoch && another_boot);
+        if behind {
+            return if spooled { Ok(stamp) } else { Err(Refusal::StaleEpoch { epoch: known.epoch }) };
+        }
+        if stamp.epoch > known.epoch || !boot_id.is_empty() {
+            let (epoch, boot_id) = (stamp.epoch, boot_id.to_owned());
+            let seen = Node { epoch, boot_id, boot_epoch: epoch, ..known };
+            self.write(Write::Node(node.clone(), Some(seen)));
+        }
+        Ok(stamp)
     }
 
     /// Refuses an ADD that was issued before its attachment's end.

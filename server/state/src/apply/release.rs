@@ -7,50 +7,57 @@ use crate::apply::Apply;
 use crate::command::{Collect, Release};
 use crate::outcome::{Done, EventKind, Outcome};
 use crate::record::Allocation;
-use crate::types::{AttachmentKey, Revision};
+use crate::types::{AttachmentKey, Revision, Stamp};
 use crate::write::Write;
 
 impl Apply<'_> {
     pub(super) fn release(&mut self, release: &Release) -> Outcome {
-        let Release { attachment, stamp, spooled } = release;
-        self.see_epoch(&attachment.node, *stamp, *spooled)?;
+        let Release { attachment, previous, .. } = release;
+        let stamp =
+            self.place(&attachment.node, release.stamp, &release.boot_id, release.spooled)?;
         let allocations = &self.state.allocations;
         let found: Vec<Arc<Allocation>> = match allocations.get(attachment) {
             Some(exact) => vec![Arc::clone(exact)],
             // Ended before: this DEL is a repetition, and whatever the interface belongs to by now
             // is not its own.
             None if self.state.fences.get(attachment).is_some() => Vec::new(),
-            // The network may have been renamed since the ADD.
-            None => allocations.of_interface(attachment).into_iter().cloned().collect(),
+            // The network was renamed since the ADD, if its addresses are there under another.
+            None => {
+                let held = |found: &&Arc<Allocation>| {
+                    found.addresses.iter().any(|held| previous.contains(&held.address.addr()))
+                };
+                allocations.of_interface(attachment).into_iter().filter(held).cloned().collect()
+            }
         };
         let mut released = Vec::new();
-        for allocation in found.iter().filter(|allocation| allocation.latest <= *stamp) {
+        for allocation in found.iter().filter(|allocation| allocation.latest <= stamp) {
             released.extend(self.end(allocation, EventKind::Released));
             if allocation.attachment != *attachment {
-                self.fence(&allocation.attachment, *stamp);
+                self.fence(&allocation.attachment, stamp);
             }
         }
-        self.fence(attachment, *stamp);
+        self.fence(attachment, stamp);
         Ok(Done::Released(released))
     }
 
     pub(super) fn abort(&mut self, abort: &Release) -> Outcome {
-        let Release { attachment, stamp, spooled } = abort;
-        self.see_epoch(&attachment.node, *stamp, *spooled)?;
-        let made_by_it = |found: &&Arc<Allocation>| found.made == *stamp && found.latest == *stamp;
+        let Release { attachment, .. } = abort;
+        let stamp = self.place(&attachment.node, abort.stamp, &abort.boot_id, abort.spooled)?;
+        let made_by_it = |found: &&Arc<Allocation>| found.made == stamp && found.latest == stamp;
         let found = self.state.allocations.get(attachment).filter(made_by_it).cloned();
         let released = found.map(|found| self.end(&found, EventKind::Aborted)).unwrap_or_default();
-        self.fence(attachment, *stamp);
+        self.fence(attachment, stamp);
         Ok(Done::Released(released))
     }
 
     pub(super) fn collect(&mut self, collect: &Collect) -> Outcome {
-        self.see_epoch(&collect.node, collect.stamp, false)?;
+        let stamp = self.place(&collect.node, collect.stamp, &collect.boot_id, false)?;
         let mut collected = Vec::new();
         for (attachment, revision) in &collect.victims {
-            let Some(victim) = self.victim(collect, attachment, *revision) else { continue };
+            let victim = self.victim(collect, stamp, attachment, *revision);
+            let Some(victim) = victim else { continue };
             self.end(&victim, EventKind::Collected);
-            self.fence(attachment, collect.stamp);
+            self.fence(attachment, stamp);
             collected.push(attachment.clone());
         }
         Ok(Done::Collected(collected))
@@ -60,6 +67,7 @@ impl Apply<'_> {
     fn victim(
         &self,
         collect: &Collect,
+        stamp: Stamp,
         attachment: &AttachmentKey,
         revision: Revision,
     ) -> Option<Arc<Allocation>> {
@@ -69,7 +77,7 @@ impl Apply<'_> {
             !collect.machine_id.is_empty() && allocation.machine_id == collect.machine_id;
         let gone = attachment.node == collect.node
             && allocation.revision == revision
-            && allocation.latest <= collect.stamp
+            && allocation.latest <= stamp
             && same_machine;
         gone.then(|| Arc::clone(allocation))
     }

@@ -108,7 +108,7 @@ fn asking(addresses: &[&str], request: Allocate) -> Allocate {
 }
 
 fn end(container: &str, ns: u64) -> Release {
-    Release { attachment: attachment(container), stamp: stamp(ns), spooled: false }
+    Release { attachment: attachment(container), stamp: stamp(ns), ..Release::default() }
 }
 
 fn key(name: &str) -> PoolKey {
@@ -285,6 +285,7 @@ fn a_del_finds_its_interface_under_another_network_name() {
     bench.add(add("a", 1, &["p"])).unwrap();
     let mut renamed = end("a", 5);
     renamed.attachment.network = "new-name".into();
+    renamed.previous = vec![ip("10.0.0.1")];
     let mut other = renamed.clone();
     other.attachment.network = "third-name".into();
     let abort = bench.apply(Command::Abort(other));
@@ -466,6 +467,7 @@ fn collect_wants_the_same_node_machine_revision_and_nothing_newer() {
         stamp: stamp(6),
         machine_id: "m".into(),
         victims: vec![(attachment("a"), revision)],
+        ..Collect::default()
     };
     let other_node = NodeKey { cluster: "k".into(), name: "other".into() };
     let wrong = [

@@ -11,7 +11,8 @@ use super::{CASES, Scene, watch};
 use crate::config;
 use crate::sequence::{judged, sequences};
 
-/// The records, but for what every command moves: clock and revision, and for the nodes' epochs.
+/// The records, but for what every command moves: clock and revision, and the nodes' epochs and
+/// boots.
 fn records(state: &State) -> BTreeMap<Key, Record> {
     state
         .records()
@@ -20,6 +21,8 @@ fn records(state: &State) -> BTreeMap<Key, Record> {
             Record::Node(node) if node.floor == Default::default() && node.epoch == 0 => None,
             Record::Node(mut node) => {
                 node.epoch = 0;
+                node.boot_epoch = 0;
+                node.boot_id.clear();
                 (node != Default::default()).then_some((key, Record::Node(node)))
             }
             record => Some((key, record)),

@@ -62,6 +62,7 @@ fn late_add(attachment: &AttachmentKey, stamp: Stamp) -> Command {
     Command::Allocate(Box::new(Allocate {
         attachment: attachment.clone(),
         stamp,
+        boot_id: crate::sequence::world::boot(stamp),
         space: "elsewhere".into(),
         slots: vec![Slot { choices: vec![PoolChoice::Inline(range)] }],
         ..Allocate::default()

@@ -58,6 +58,8 @@ fn judge(scene: &Scene<'_>) {
                 attachment: old.clone(),
                 stamp: ask.stamp,
                 spooled: false,
+                boot_id: ask.boot_id.clone(),
+                previous: Vec::new(),
             });
             let (outcome, _) = later.apply(&del, scene.at);
             assert!(outcome.is_ok(), "the old sandbox's DEL fails: {outcome:?}");

@@ -87,7 +87,8 @@ fn fences_and_nodes(state: &State, model: &Model) {
             }
             (Key::Node(key), Record::Node(node)) => {
                 assert_eq!(state.node(&key), Some(&node));
-                nodes.insert(key, NodeFacts { epoch: node.epoch, floor: node.floor });
+                let (boot, first) = (node.boot_id, node.boot_epoch);
+                nodes.insert(key, NodeFacts { epoch: node.epoch, floor: node.floor, boot, first });
             }
             _ => {}
         }

@@ -67,11 +67,41 @@ pub(crate) struct Resting {
     pub(crate) pod_uid: String,
 }
 
-/// Epoch and floor of a node.
+/// Epoch and floor of a node, the boot that was seen last, and that boot's first epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NodeFacts {
     pub(crate) epoch: u64,
     pub(crate) floor: Stamp,
+    pub(crate) boot: String,
+    pub(crate) first: u64,
+}
+
+/// An epoch this far beyond the known one is taken.
+const EPOCH_STEP: u64 = 1_000_000;
+
+impl NodeFacts {
+    /// Where a stamp stands: stamps of one boot by their time alone.
+    fn stand(&mut self, stamp: Stamp, boot: &str, spooled: bool) -> Result<Stamp, Kind> {
+        if stamp.epoch > self.epoch + EPOCH_STEP {
+            return Err(Kind::BadRange);
+        }
+        let unsaid = boot.is_empty() && self.first <= stamp.epoch && stamp.epoch <= self.epoch;
+        if !self.boot.is_empty() && (boot == self.boot || unsaid) {
+            self.epoch = self.epoch.max(stamp.epoch);
+            return Ok(Stamp { epoch: self.first, boot_ns: stamp.boot_ns });
+        }
+        let nobody_said = boot.is_empty() || self.boot.is_empty();
+        let news = stamp.epoch > self.epoch;
+        if news || (stamp.epoch == self.epoch && nobody_said) {
+            if news || !boot.is_empty() {
+                self.epoch = stamp.epoch;
+                self.first = stamp.epoch;
+                self.boot = boot.to_owned();
+            }
+            return Ok(stamp);
+        }
+        if spooled { Ok(stamp) } else { Err(Kind::StaleEpoch(self.epoch)) }
+    }
 }
 
 /// The whole of it.
@@ -93,13 +123,10 @@ impl Model {
     pub(crate) fn apply(&mut self, command: &Command, at: At) -> Verdict {
         self.clock = self.clock.max(at.clock.0);
         self.let_time_pass();
-        if let Some((node, stamp, may_be_old)) = stamped(command) {
-            let facts = self.nodes.entry(node.clone()).or_default();
-            if stamp.epoch < facts.epoch && !may_be_old {
-                return Verdict::Refused(Kind::StaleEpoch(facts.epoch));
-            }
-            facts.epoch = facts.epoch.max(stamp.epoch);
-        }
+        let command = match self.with_its_stamp_in_place(command) {
+            Ok(command) => &command.clone(),
+            Err(kind) => return Verdict::Refused(kind),
+        };
         let mut draft = self.clone();
         match draft.carry_out(command, at) {
             Ok(verdict) => {
@@ -109,6 +136,24 @@ impl Model {
             }
             Err(kind) => Verdict::Refused(kind),
         }
+    }
+
+    /// The command as if its stamp had been taken where it stands.
+    fn with_its_stamp_in_place(&mut self, command: &Command) -> Result<Command, Kind> {
+        let mut command = command.clone();
+        let (node, stamp, boot, spooled) = match &mut command {
+            Command::Allocate(ask) => {
+                (&ask.attachment.node, &mut ask.stamp, ask.boot_id.clone(), false)
+            }
+            Command::Release(ask) | Command::Abort(ask) => {
+                (&ask.attachment.node, &mut ask.stamp, ask.boot_id.clone(), ask.spooled)
+            }
+            Command::Collect(ask) => (&ask.node, &mut ask.stamp, ask.boot_id.clone(), false),
+            _ => return Ok(command),
+        };
+        let facts = self.nodes.entry(node.clone()).or_default();
+        *stamp = facts.stand(*stamp, &boot, spooled)?;
+        Ok(command)
     }
 
     fn carry_out(&mut self, command: &Command, at: At) -> Result<Verdict, Kind> {
@@ -227,14 +272,3 @@ pub(crate) fn word(status: &AddressStatus) -> &'static str {
     }
 }
 
-/// The node and stamp of a command that has them, and whether an earlier epoch is accepted.
-fn stamped(command: &Command) -> Option<(&NodeKey, Stamp, bool)> {
-    match command {
-        Command::Allocate(ask) => Some((&ask.attachment.node, ask.stamp, false)),
-        Command::Release(ask) | Command::Abort(ask) => {
-            Some((&ask.attachment.node, ask.stamp, ask.spooled))
-        }
-        Command::Collect(ask) => Some((&ask.node, ask.stamp, false)),
-        _ => None,
-    }
-}

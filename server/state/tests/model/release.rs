@@ -19,6 +19,7 @@ impl Model {
                     key.node == asked.node
                         && key.container_id == asked.container_id
                         && key.ifname == asked.ifname
+                        && self.holds_one_of(key, &ask.previous)
                 })
                 .cloned()
                 .collect()
@@ -33,6 +34,10 @@ impl Model {
         self.fence(asked, ask.stamp);
         freed.sort_unstable();
         Verdict::Released(freed)
+    }
+
+    fn holds_one_of(&self, key: &AttachmentKey, previous: &[std::net::IpAddr]) -> bool {
+        self.holdings[key].given.iter().any(|given| previous.contains(&given.address))
     }
 
     pub(super) fn abort(&mut self, ask: &Release) -> Verdict {

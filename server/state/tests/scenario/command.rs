@@ -4,7 +4,7 @@
 //!   from left to right: `range=CIDR` or `pool=NAME` begins a slot, `or-range=`, `or-pool=` adds an
 //!   alternative to it; `first= last= exclude=A,B gateway= whole lenient` say more of the range
 //!   before them. `C{1..3}` anywhere makes three commands.
-//! - `release`, `abort container=C [spooled]`: DEL, and the abort of an ADD.
+//! - `release`, `abort container=C [spooled] [previous=A,B]`: DEL, and the abort of an ADD.
 //! - `collect node=N victim=C[@REVISION] …`: GC; without a revision the one that is there.
 //! - `pool-create NAME cidr= …`, `pool-update NAME …`, `pool-delete NAME`, with `first= last= exclude=
 //!   gateway= allocate-gateway whole order= cool-down= if-revision=`. An update starts from what is.
@@ -13,7 +13,7 @@
 //! - `range CIDR …`, `pools`, `owners`, `address A …`, `node N`, `fences`: questions.
 //!
 //! Everywhere: `node=n1 if=net1 network=net space=default machine=m1`, and `stamp=EPOCH:NANOSECONDS`,
-//! by default of epoch 1 and newer with each command.
+//! by default of epoch 1 and newer with each command; `boot=`, by default one of its own an epoch.
 
 use std::net::IpAddr;
 
@@ -125,19 +125,28 @@ impl Runner {
                 uid: words.text_or("uid", ""),
             },
             netns: Netns::default(),
-            boot_id: words.text_or("boot", "b1"),
+            boot_id: boot(words, self.stamp(words)?),
             machine_id: words.text_or("machine", "m1"),
         })))
     }
 
     fn release(&self, words: &Words<'_>) -> Result<Release, String> {
-        words.only(&[&WHO[..], &["spooled"]].concat())?;
+        words.only(&[&WHO[..], &["spooled", "boot", "previous"]].concat())?;
         let stamp = self.stamp(words)?;
-        Ok(Release { attachment: attachment(words), stamp, spooled: words.has("spooled") })
+        let previous = words.text("previous").unwrap_or_default();
+        let previous = previous.split(',').filter(|text| !text.is_empty());
+        let previous: Result<_, _> = previous.map(str::parse).collect();
+        Ok(Release {
+            attachment: attachment(words),
+            stamp,
+            spooled: words.has("spooled"),
+            boot_id: boot(words, stamp),
+            previous: previous.map_err(|error| format!("previous: {error}"))?,
+        })
     }
 
     fn collect(&self, words: &Words<'_>) -> Result<Command, String> {
-        words.only(&[&WHO[..], &["victim"]].concat())?;
+        words.only(&[&WHO[..], &["victim", "boot"]].concat())?;
         let victims = words.pairs.iter().filter(|(name, _)| *name == "victim");
         let victims: Result<Vec<_>, String> = victims
             .map(|(_, victim)| {
@@ -153,6 +162,7 @@ impl Runner {
         Ok(Command::Collect(Collect {
             node: attachment(words).node,
             stamp: self.stamp(words)?,
+            boot_id: boot(words, self.stamp(words)?),
             machine_id: words.text_or("machine", "m1"),
             victims: victims?,
         }))
@@ -313,4 +323,9 @@ fn range(words: &Words<'_>) -> Result<String, String> {
         lenient: words.has("lenient"),
     };
     Ok(show::range(quorate_state::range::usable(cidr, bounds)))
+}
+
+/// Unless it is said, each epoch is a boot of its own.
+fn boot(words: &Words<'_>, stamp: Stamp) -> String {
+    words.text_or("boot", &format!("b{}", stamp.epoch))
 }

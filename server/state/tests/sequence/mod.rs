@@ -9,7 +9,7 @@ mod crowded;
 mod judged;
 pub(crate) mod names;
 mod steps;
-mod world;
+pub(crate) mod world;
 
 pub(crate) use crowded::crowded;
 pub(crate) use judged::judged;

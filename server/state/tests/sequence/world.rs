@@ -54,32 +54,52 @@ impl World {
             Said::AgainNewer(earlier) => {
                 let mut ask = self.earlier_add(*earlier)?;
                 ask.stamp = self.now(&ask.attachment.node.name, NOW);
+                ask.boot_id = boot(ask.stamp);
                 Some(Command::Allocate(Box::new(ask)))
             }
             Said::AgainElsewhere { earlier, container } => {
                 let mut ask = self.earlier_add(*earlier)?;
                 ask.attachment.container_id = format!("ctr{container}");
                 ask.stamp = self.now(&ask.attachment.node.name, NOW);
+                ask.boot_id = boot(ask.stamp);
                 Some(Command::Allocate(Box::new(ask)))
             }
             Said::Release { who, stamp, spooled } => Some(Command::Release(Release {
                 attachment: who.key(),
                 stamp: self.now(&who.key().node.name, *stamp),
                 spooled: *spooled,
+                boot_id: boot(self.now(&who.key().node.name, *stamp)),
+                previous: Vec::new(),
             })),
             Said::ReleaseOf { earlier, stamp, network } => {
                 let mut attachment = self.earlier_add(*earlier)?.attachment;
+                let held = state.allocation(&attachment);
+                let held = held.into_iter().flat_map(|allocation| &allocation.addresses);
+                let previous = held.map(|assigned| assigned.address.addr()).collect();
                 if let Some(network) = network {
                     attachment.network = format!("lan{network}");
                 }
                 let stamp = self.now(&attachment.node.name, *stamp);
-                Some(Command::Release(Release { attachment, stamp, spooled: false }))
+                let boot_id = boot(stamp);
+                Some(Command::Release(Release {
+                    attachment,
+                    stamp,
+                    spooled: false,
+                    boot_id,
+                    previous,
+                }))
             }
             Said::AbortOf { earlier, off } => {
                 let ask = self.earlier_add(*earlier)?;
                 let boot_ns = ask.stamp.boot_ns.saturating_add_signed(i64::from(*off));
                 let stamp = Stamp { boot_ns, ..ask.stamp };
-                Some(Command::Abort(Release { attachment: ask.attachment, stamp, spooled: true }))
+                Some(Command::Abort(Release {
+                    attachment: ask.attachment,
+                    stamp,
+                    spooled: true,
+                    boot_id: boot(stamp),
+                    previous: Vec::new(),
+                }))
             }
             Said::Collect { node, stamp, machine, picks } => {
                 Some(self.collect(*node, *stamp, *machine, picks, state))
@@ -149,7 +169,7 @@ impl World {
             requested,
             pod: ask.who.pod(),
             netns: Netns::default(),
-            boot_id: format!("boot{}", self.epochs[usize::from(ask.who.node % 2)]),
+            boot_id: boot(self.now(&ask.who.key().node.name, ask.stamp)),
             machine_id: machine(ask.machine),
         }))
     }
@@ -177,6 +197,7 @@ impl World {
             .collect();
         Command::Collect(Collect {
             stamp: self.now(&key.name, stamp),
+            boot_id: boot(self.now(&key.name, stamp)),
             node: key,
             machine_id: machine(machine_index),
             victims,
@@ -308,4 +329,9 @@ fn reservation(space: u8, net: u8, first: u8, length: u8, identity: u8) -> Reser
             .map(|identity| (*identity).to_owned()),
         note: String::new(),
     }
+}
+
+/// Each epoch is a boot of its own; other relations between the two stand in the scenarios.
+pub(crate) fn boot(stamp: Stamp) -> String {
+    format!("boot{}", stamp.epoch)
 }
