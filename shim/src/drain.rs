@@ -1,17 +1,15 @@
-//! Delivers what the spool holds. Bounded in entries and time, and never waited for: another run
-//! that delivers already is left alone.
+//! Delivers what the spool holds. Bounded in entries and time, the invocation's deadline included,
+//! and never waited for: another run that delivers already is left alone.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
 use quorate_client::CallError;
 use quorate_proto::reason::Reason;
 use quorate_proto::v1;
-use rustix::fs::{FlockOperation, flock};
 
 use crate::attachment::Attachment;
 use crate::durable::{self, ReadError};
+use crate::lock;
 use crate::session::{Reached, Session, reached};
 use crate::spool::{self, Entry, Errand};
 
@@ -20,12 +18,14 @@ use crate::spool::{self, Entry, Errand};
 pub struct Bounds {
     /// Entries.
     pub entries: usize,
-    /// Time.
+    /// Time, if the invocation has that much left.
     pub time: Duration,
 }
 
-/// Delivers the entries of one attachment, so that its ADD finds them done.
+/// Delivers the entries of one attachment, so that its ADD finds them done. Half of what the
+/// invocation has left stays for the ADD itself.
 pub async fn of_attachment(session: &mut Session, attachment: &Attachment, bounds: Bounds) {
+    let bounds = Bounds { time: bounds.time.min(session.left() / 2), ..bounds };
     deliver(session, Some(attachment), bounds).await;
 }
 
@@ -35,6 +35,10 @@ pub async fn all(session: &mut Session, bounds: Bounds) {
 }
 
 async fn deliver(session: &mut Session, only: Option<&Attachment>, bounds: Bounds) {
+    let deadline = session.deadline.min(Instant::now() + bounds.time);
+    if Instant::now() >= deadline {
+        return;
+    }
     let mut names = match spool::pending(&session.dir) {
         Ok(names) => names,
         Err(error) => {
@@ -49,11 +53,17 @@ async fn deliver(session: &mut Session, only: Option<&Attachment>, bounds: Bound
         return;
     }
     // Held until the file is dropped.
-    let Some(_lock) = lock(session) else { return };
+    let _lock = match lock::take(&session.dir.spool().join(".lock"), Duration::ZERO) {
+        Ok(Some(lock)) => lock,
+        Ok(None) => return,
+        Err(error) => {
+            tracing::warn!(%error, "spool cannot be locked: nothing is delivered");
+            return;
+        }
+    };
     for folder in [session.dir.path(), &session.dir.spool(), &session.dir.ledger()] {
         durable::sweep(folder);
     }
-    let deadline = Instant::now() + bounds.time;
     for name in names.iter().take(bounds.entries) {
         if Instant::now() >= deadline {
             break;
@@ -82,14 +92,6 @@ async fn deliver(session: &mut Session, only: Option<&Attachment>, bounds: Bound
     }
 }
 
-fn lock(session: &Session) -> Option<std::fs::File> {
-    let path = session.dir.spool().join(".lock");
-    let file =
-        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path).ok()?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-    Some(file)
-}
-
 async fn send(session: &mut Session, entry: Entry, deadline: Instant) -> Result<(), CallError> {
     let attachment = if entry.attachment.node.is_empty() {
         entry.attachment.on(session.node.identity())
@@ -98,9 +100,12 @@ async fn send(session: &mut Session, entry: Entry, deadline: Instant) -> Result<
     };
     let attachment = Some(attachment.to_wire());
     let stamp = Some(entry.stamp.to_wire());
+    let (boot_id, spooled) = (entry.boot_id, true);
     match entry.errand {
         Errand::Release => {
-            let request = v1::ReleaseRequest { caller: None, attachment, stamp, spooled: true };
+            let previous = entry.previous;
+            let request =
+                v1::ReleaseRequest { caller: None, attachment, stamp, spooled, boot_id, previous };
             session
                 .call_aside(deadline, async |client, left| {
                     client.release(request.clone(), left).await
@@ -109,7 +114,7 @@ async fn send(session: &mut Session, entry: Entry, deadline: Instant) -> Result<
                 .map(drop)
         }
         Errand::Abort => {
-            let request = v1::AbortRequest { caller: None, attachment, stamp, spooled: true };
+            let request = v1::AbortRequest { caller: None, attachment, stamp, spooled, boot_id };
             session
                 .call_aside(deadline, async |client, left| {
                     client.abort(request.clone(), left).await

@@ -72,6 +72,9 @@ pub enum Damage {
     /// The body is not the JSON that its kind is.
     #[error("unreadable body: {0}")]
     Body(String),
+    /// A pipe or a device.
+    #[error("not a regular file")]
+    NotAFile,
     /// Longer than anything we write.
     #[error("longer than any file of ours")]
     TooLong,
@@ -142,6 +145,9 @@ pub fn read<T: serde::de::DeserializeOwned>(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
             return Err(Damage::TooLong.into());
+        }
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            return Err(Damage::NotAFile.into());
         }
         Err(error) => return Err(error.into()),
     };
@@ -216,7 +222,9 @@ fn create_with_folder(folder: &Path, path: &Path) -> io::Result<File> {
 }
 
 fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    bounded::open(&mut options, path)
 }
 
 /// Makes a folder and its parents, readable by the owner only, durably.

@@ -50,8 +50,11 @@ pub fn is_own(netns: &v1::Netns) -> bool {
 pub enum Fate {
     /// It is there.
     Alive,
-    /// Its path is absent, is no namespace any more, or is another one.
+    /// Its path is absent, or is another namespace.
     Gone,
+    /// At its path is something else, such as the empty file that namespaces are mounted on: it is
+    /// gone, or mounted there for other processes than this one.
+    Uncovered,
     /// Nothing can be said: it was never seen, or where it was cannot be seen from here.
     Unknown,
 }
@@ -63,10 +66,10 @@ pub fn fate(recorded: &v1::Netns) -> Fate {
     }
     let path = Path::new(&recorded.path);
     match fs::metadata(path) {
-        Ok(seen) if seen.ino() != recorded.inode || seen.dev() != recorded.device => Fate::Gone,
-        Ok(_same_inode) => match rustix::fs::statfs(path) {
-            Ok(system) if system.f_type == NSFS_MAGIC => Fate::Alive,
-            Ok(_another_file_system) => Fate::Gone,
+        Ok(seen) => match rustix::fs::statfs(path) {
+            Ok(system) if system.f_type != NSFS_MAGIC => Fate::Uncovered,
+            Ok(_) if seen.ino() == recorded.inode && seen.dev() == recorded.device => Fate::Alive,
+            Ok(_another) => Fate::Gone,
             Err(_error) => Fate::Unknown,
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound && parent_is_visible(path) => {
@@ -74,6 +77,30 @@ pub fn fate(recorded: &v1::Netns) -> Fate {
         }
         Err(_error) => Fate::Unknown,
     }
+}
+
+/// Where a path leads as this process sees it: two paths of one place go through the same mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// `/proc`.
+    Processes,
+    /// A folder.
+    Folder {
+        /// Its `st_dev`.
+        device: u64,
+        /// Its `st_ino`.
+        inode: u64,
+    },
+}
+
+/// The place of a path; none if its folder cannot be seen.
+pub fn place(path: &str) -> Option<Place> {
+    let path = Path::new(path);
+    if path.starts_with("/proc") {
+        return Some(Place::Processes);
+    }
+    let folder = fs::metadata(path.parent()?).ok()?;
+    Some(Place::Folder { device: folder.dev(), inode: folder.ino() })
 }
 
 /// A path whose folder is absent too may be one of another mount namespace, such as a container's
@@ -84,7 +111,7 @@ fn parent_is_visible(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fate, boot_id, boot_ns, fate, is_own, netns};
+    use super::{Fate, Place, boot_id, boot_ns, fate, is_own, netns, place};
 
     #[test]
     fn the_clock_runs_and_the_boot_has_an_id() {
@@ -111,10 +138,14 @@ mod tests {
         assert_eq!(at(folder.path().join("absent")), Fate::Gone);
         assert_eq!(at(folder.path().join("no/folder")), Fate::Unknown);
         assert_eq!(at("/proc/4294967295/ns/net".into()), Fate::Gone);
+        assert_eq!(place(&own.path), Some(Place::Processes));
+        let in_folder = |path: &str| place(folder.path().join(path).to_str().unwrap());
+        assert!(in_folder("a").is_some() && in_folder("a") == in_folder("./b"));
+        assert_eq!(in_folder("no/folder"), None);
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
         let plain = netns(file.to_str().unwrap());
-        assert_eq!(fate(&plain), Fate::Gone, "not a namespace");
+        assert_eq!(fate(&plain), Fate::Uncovered, "not a namespace");
         assert_eq!(fate(&netns("")), Fate::Unknown);
         assert_eq!(fate(&netns("/no/such/path")), Fate::Unknown, "never seen");
     }

@@ -8,7 +8,8 @@
 //! - [`session`]: one invocation's way to the cluster; [`failure`]: how its errors are told.
 //! - [`node`]: the node file.
 //! - [`statedir`]: the plugin's folder, and in it [`epoch`], [`ledger`], [`spool`] (delivered by
-//!   [`drain`]) and [`breaker`]; [`durable`], [`bounded`] and [`attachment`]: their bytes.
+//!   [`drain`]) and [`breaker`]; [`durable`], [`bounded`], [`attachment`] and [`lock`]: their bytes
+//!   and their locks.
 //! - [`kernel`]: boot id, boot time, network namespaces.
 //! - [`stdin`], [`log`], [`about`]: the rest of what a process talks to.
 //!
@@ -27,6 +28,7 @@ pub mod epoch;
 pub mod failure;
 pub mod kernel;
 pub mod ledger;
+pub mod lock;
 pub mod log;
 pub mod node;
 pub mod session;

@@ -122,8 +122,9 @@ impl NodeFile {
         node.check()?;
         if node.machine_id.is_empty() {
             // Systems without one get an empty id, which never matches another machine's.
-            let id = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
-            id.trim().clone_into(&mut node.machine_id);
+            let id =
+                bounded::read(Path::new("/etc/machine-id"), MAX_NAME_BYTES).unwrap_or_default();
+            String::from_utf8_lossy(&id).trim().clone_into(&mut node.machine_id);
         }
         Ok(node)
     }

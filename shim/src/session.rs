@@ -1,5 +1,6 @@
 //! One invocation's way to the cluster: the node, its folder, a client, and the stamp.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use quorate_client::{Client, Options, OptionsError};
@@ -62,6 +63,8 @@ pub struct Session {
     pub boot_id: String,
     /// As it was at the beginning, and as this run's calls leave it.
     pub breaker: Breaker,
+    /// When the invocation's calls must have ended, errands included, whatever each may have.
+    pub deadline: Instant,
     /// The calls have their whole budgets, so that failing says something of the cluster.
     pub whole_budget: bool,
     boot_ns: u64,
@@ -70,22 +73,34 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens a session; connects nowhere.
+    /// Opens a session of an invocation that has that budget; connects nowhere.
     ///
     /// # Errors
     /// If the node file's endpoints or the system are unusable.
-    pub fn open(node: NodeFile, invocation: &Invocation) -> Result<Session, Error> {
+    pub fn open(
+        node: NodeFile,
+        invocation: &Invocation,
+        budget: Duration,
+    ) -> Result<Session, Error> {
         let dir = node.state();
         let boot_id = kernel::boot_id()?;
         let breaker = Breaker::load(&dir, &boot_id);
         let mut options = Options::new(node.endpoints.clone());
-        options.hint_file = Some(dir.leader_hint());
+        options.hint_file = Some(dir.leader_hint()).filter(|path| can_be_a_file(path));
         options.incarnation.clone_from(&node.incarnation);
         options.traceparent.clone_from(&invocation.env.traceparent);
         let client = Client::new(options)?;
-        let boot_ns = invocation.boot_ns;
-        let whole_budget = !breaker.is_open();
-        Ok(Session { node, dir, boot_id, breaker, whole_budget, boot_ns, epoch: None, client })
+        Ok(Session {
+            whole_budget: !breaker.is_open(),
+            deadline: invocation.deadline(budget),
+            boot_ns: invocation.boot_ns,
+            epoch: None,
+            node,
+            dir,
+            boot_id,
+            breaker,
+            client,
+        })
     }
 
     /// The attachment that the environment names.
@@ -100,7 +115,7 @@ impl Session {
     pub fn stamp(&mut self, epochs: Epochs) -> Result<Stamp, epoch::Error> {
         let epoch = match self.epoch {
             Some(epoch) => epoch,
-            None => match (epoch::current(&self.dir, &self.boot_id), epochs) {
+            None => match (epoch::current(&self.dir, &self.boot_id, self.left()), epochs) {
                 (Ok(epoch), _) => epoch,
                 (Err(error), Epochs::BestEffort) => {
                     tracing::warn!(%error, "going on without a kept epoch");
@@ -150,9 +165,14 @@ impl Session {
         }
     }
 
+    /// Time until the invocation's calls must have ended.
+    pub fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
     fn raise(&self, highest: u64, epochs: Epochs) -> Result<u64, epoch::Error> {
         tracing::warn!(highest, "the node's epoch file was lost: going on beyond the cluster's");
-        match (epoch::raise(&self.dir, &self.boot_id, highest), epochs) {
+        match (epoch::raise(&self.dir, &self.boot_id, highest, self.left()), epochs) {
             (Err(error), Epochs::BestEffort) => {
                 tracing::warn!(%error, "epoch not kept");
                 Ok(highest.saturating_add(1))
@@ -205,6 +225,11 @@ impl Session {
             Reached::Unclear => {}
         }
     }
+}
+
+/// The client opens its hint as any file: a pipe there would hold it up for good.
+fn can_be_a_file(path: &Path) -> bool {
+    !path.exists() || path.is_file()
 }
 
 fn stale_epoch(error: &CallError) -> Option<u64> {

@@ -39,6 +39,12 @@ pub struct Entry {
     pub attachment: Attachment,
     /// Of the DEL, or of the ADD that is aborted.
     pub stamp: Stamp,
+    /// The boot in which the stamp was taken. Empty if nobody knows, as in entries of older plugins.
+    #[serde(default)]
+    pub boot_id: String,
+    /// Addresses of a DEL's `prevResult`, without prefix.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub previous: Vec<String>,
 }
 
 /// Why an entry was not taken.
@@ -149,6 +155,8 @@ mod tests {
             errand: Errand::Release,
             attachment: Attachment { container_id: container.into(), ..Attachment::default() },
             stamp: Stamp { epoch, boot_ns },
+            boot_id: "boot".into(),
+            previous: vec!["10.0.0.5".into()],
         }
     }
 
@@ -169,5 +177,13 @@ mod tests {
         assert_eq!((own.len(), others.len()), (1, 2));
         set_aside(&dir, &names[0], &"test");
         assert_eq!(pending(&dir).unwrap(), names[1..]);
+    }
+
+    #[test]
+    fn an_entry_of_an_older_plugin_has_no_boot() {
+        let body = r#"{"errand":"abort","attachment":{"cluster":"","node":"","network":"n",
+            "containerId":"c","ifname":"i"},"stamp":{"epoch":1,"bootNs":2}}"#;
+        let entry: Entry = serde_json::from_str(body).unwrap();
+        assert!(entry.boot_id.is_empty() && entry.previous.is_empty());
     }
 }

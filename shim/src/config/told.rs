@@ -14,6 +14,8 @@ use crate::cni::result::{Dns, Ip, Route};
 const MAX_ROUTES: usize = 1_000;
 const MAX_NAMES: usize = 64;
 const MAX_STATIC: usize = 64;
+/// Of a `prevResult` that a DEL sends on (`quorate.v1`).
+const MAX_PREVIOUS: usize = 16;
 /// A longer file is no `resolv.conf`.
 const MAX_RESOLV_CONF_BYTES: usize = 64 << 10;
 
@@ -148,9 +150,31 @@ pub fn previous_addresses(top: &mut Fields) -> Result<Vec<std::net::IpAddr>, Err
         .collect()
 }
 
+/// The addresses of a DEL's `prevResult`, without prefix, in whichever version it is written: the
+/// first 16. A DEL must not fail over them, so that what makes no sense is passed over.
+pub fn previous_of_del(top: &mut Fields) -> Vec<String> {
+    let Some(Value::Object(mut result)) = top.take("prevResult") else { return Vec::new() };
+    let by_family = ["ip4", "ip6"].map(|key| (result.remove(key), "ip"));
+    let listed = match result.remove("ips") {
+        Some(Value::Array(list)) => list,
+        _ => Vec::new(),
+    };
+    let listed = listed.into_iter().map(|element| (Some(element), "address"));
+    let mut found: Vec<String> = Vec::new();
+    for (part, key) in by_family.into_iter().chain(listed) {
+        let text = part.as_ref().and_then(|part| part.get(key)).and_then(Value::as_str);
+        let Some(ip) = text.and_then(address::parse_ip_of) else { continue };
+        let ip = ip.to_string();
+        if found.len() < MAX_PREVIOUS && !found.contains(&ip) {
+            found.push(ip);
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Fields, dns, routes};
+    use super::{Fields, dns, previous_of_del, routes};
     use serde_json::json;
 
     #[test]
@@ -163,6 +187,22 @@ mod tests {
         assert_eq!(routes[0].dst.to_string(), "3ffe:ffff:0:1ff::1/64");
         assert_eq!(routes[0].gw.unwrap().to_string(), "3ffe:ffff::1");
         assert_eq!((routes[1].mtu, routes[1].table, routes[1].scope), (Some(1400), Some(7), None));
+    }
+
+    #[test]
+    fn a_del_takes_of_its_previous_result_what_it_can_read() {
+        let previous = |result: serde_json::Value| {
+            previous_of_del(&mut Fields::of("", json!({"prevResult": result})).unwrap())
+        };
+        assert!(previous_of_del(&mut Fields::default()).is_empty());
+        for nonsense in [json!(null), json!(7), json!("x"), json!([]), json!({"ips": {}})] {
+            assert!(previous(nonsense.clone()).is_empty(), "{nonsense}");
+        }
+        let ips = json!([7, {}, {"address": 7}, {"address": "x/y"}, {"address": "10.0.0.5/24"},
+            {"address": "10.0.0.5/25"}, {"address": "fd00:0::5/64"}]);
+        assert_eq!(previous(json!({"ips": ips, "ip4": 5})), ["10.0.0.5", "fd00::5"]);
+        let many: Vec<_> = (0..40).map(|n| json!({"address": format!("10.0.0.{n}/24")})).collect();
+        assert_eq!(previous(json!({"ips": many})).len(), 16);
     }
 
     #[test]

@@ -41,9 +41,9 @@ pub(super) async fn run(invocation: &mut Invocation) -> Result<Value, Failure> {
     }
     let node = NodeFile::read(&invocation.node_file()).map_err(|error| node_failure(&error))?;
     let configured = invocation.network.add_timeout.or(node.add_timeout());
-    let mut session = Session::open(node, invocation)
-        .map_err(|error| Failure::new(Code::TryAgain, error.to_string()))?;
     let mut budget = configured.unwrap_or(ADD_BUDGET);
+    let mut session = Session::open(node, invocation, budget)
+        .map_err(|error| Failure::new(Code::TryAgain, error.to_string()))?;
     if session.breaker.is_open() {
         budget = budget.min(breaker::ADD_BUDGET);
     }
@@ -150,7 +150,13 @@ fn spool_abort(session: &mut Session, attachment: &Attachment) {
             return;
         }
     };
-    let entry = Entry { errand: Errand::Abort, attachment: attachment.clone(), stamp };
+    let entry = Entry {
+        errand: Errand::Abort,
+        attachment: attachment.clone(),
+        stamp,
+        boot_id: session.boot_id.clone(),
+        previous: Vec::new(),
+    };
     if let Err(error) = spool::put(&session.dir, &entry) {
         tracing::error!(%error, "abort not spooled: the DEL must undo this ADD");
     }
@@ -195,6 +201,7 @@ fn keep(
 /// is of this stamp only.
 async fn undo(session: &mut Session, attachment: &Attachment, deadline: Instant) {
     let wire = attachment.to_wire();
+    let boot_id = session.boot_id.clone();
     let answer = session
         .stamped(Epochs::Kept, deadline, async |client, stamp, left| {
             let request = v1::AbortRequest {
@@ -202,6 +209,7 @@ async fn undo(session: &mut Session, attachment: &Attachment, deadline: Instant)
                 attachment: Some(wire.clone()),
                 stamp: Some(stamp),
                 spooled: false,
+                boot_id: boot_id.clone(),
             };
             client.abort(request, left).await
         })

@@ -26,7 +26,7 @@ pub(super) async fn run(invocation: &mut Invocation) -> Result<(), Failure> {
     }
     let node = NodeFile::read(&invocation.node_file())
         .map_err(|error| Failure::new(Code::TryAgain, error.to_string()))?;
-    let mut session = Session::open(node, invocation)
+    let mut session = Session::open(node, invocation, CHECK_BUDGET)
         .map_err(|error| Failure::new(Code::TryAgain, error.to_string()))?;
     let mut budget = CHECK_BUDGET;
     if session.breaker.is_open() {

@@ -1,13 +1,14 @@
 //! DEL: the attachment has ended. It succeeds whatever happens: a runtime that is told otherwise
 //! keeps the sandbox, or forgets it, and in neither case asks again in time.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quorate_proto::v1;
 
 use super::{DEL_BUDGET, Invocation};
 use crate::attachment::{Attachment, Stamp};
 use crate::breaker;
+use crate::config::told;
 use crate::drain::{self, Bounds};
 use crate::epoch;
 use crate::kernel;
@@ -20,43 +21,44 @@ use crate::statedir::StateDir;
 /// What a DEL delivers of others' errands.
 const ERRANDS: Bounds = Bounds { entries: 32, time: Duration::from_millis(500) };
 
-pub(super) async fn run(invocation: &Invocation) {
+pub(super) async fn run(invocation: &mut Invocation) {
+    let previous = told::previous_of_del(&mut invocation.network.top);
+    let invocation = &*invocation;
     let node = match NodeFile::read(&invocation.node_file()) {
         Ok(node) => node,
         Err(error) => {
             tracing::error!(%error, "DEL is spooled for the next run that finds a node file");
-            return spool_blind(invocation);
+            let (dir, attachment) = (invocation.fallback_dir(), invocation.attachment());
+            return spool_blind(invocation, &dir, attachment, previous);
         }
     };
     let configured = invocation.network.del_timeout.or(node.del_timeout());
-    let dir = node.state();
-    let identity = node.identity();
-    let mut session = match Session::open(node, invocation) {
+    let budget = configured.unwrap_or(DEL_BUDGET);
+    let (dir, identity) = (node.state(), node.identity());
+    let mut session = match Session::open(node, invocation, budget) {
         Ok(session) => session,
         Err(error) => {
             tracing::error!(%error, "DEL is spooled");
             let attachment = invocation.attachment().on(identity);
-            return spool_or_log(
-                &dir,
-                &attachment,
-                Stamp { epoch: 1, boot_ns: invocation.boot_ns },
-            );
+            return spool_blind(invocation, &dir, attachment, previous);
         }
     };
-    let mut deadline = invocation.deadline(configured.unwrap_or(DEL_BUDGET));
+    let mut deadline = session.deadline;
     if session.breaker.is_open() {
-        deadline = deadline.min(std::time::Instant::now() + breaker::DEL_BUDGET);
+        deadline = deadline.min(Instant::now() + breaker::DEL_BUDGET);
     }
     let attachment = session.attachment(invocation);
-    let wire = attachment.to_wire();
+    let request = v1::ReleaseRequest {
+        caller: None,
+        attachment: Some(attachment.to_wire()),
+        stamp: None,
+        spooled: false,
+        boot_id: session.boot_id.clone(),
+        previous,
+    };
     let answer = session
         .stamped(Epochs::BestEffort, deadline, async |client, stamp, left| {
-            let request = v1::ReleaseRequest {
-                caller: None,
-                attachment: Some(wire.clone()),
-                stamp: Some(stamp),
-                spooled: false,
-            };
+            let request = v1::ReleaseRequest { stamp: Some(stamp), ..request.clone() };
             client.release(request, left).await
         })
         .await;
@@ -69,7 +71,12 @@ pub(super) async fn run(invocation: &Invocation) {
         Err(error) => {
             tracing::warn!(%error, "release not delivered: spooling it");
             match session.stamp(Epochs::BestEffort) {
-                Ok(stamp) => spool_or_log(&session.dir, &attachment, stamp),
+                Ok(stamp) => {
+                    let (errand, boot_id) = (Errand::Release, request.boot_id);
+                    let previous = request.previous;
+                    let entry = Entry { errand, attachment, stamp, boot_id, previous };
+                    spool_or_log(&session.dir, &entry);
+                }
                 Err(error) => tracing::error!(%error, "release neither delivered nor spooled"),
             }
         }
@@ -78,23 +85,34 @@ pub(super) async fn run(invocation: &Invocation) {
 
 /// Without a node file neither the node's name nor its folder is known for certain: the entry is
 /// delivered by the next run whose node file names the fallback folder, as it does by default.
-fn spool_blind(invocation: &Invocation) {
-    let dir = invocation.fallback_dir();
-    let epoch = kernel::boot_id()
-        .map_err(|error| error.to_string())
-        .and_then(|boot_id| epoch::current(&dir, &boot_id).map_err(|error| error.to_string()));
+///
+/// Where the epoch cannot be kept the boot alone orders the entry.
+fn spool_blind(
+    invocation: &Invocation,
+    dir: &StateDir,
+    attachment: Attachment,
+    previous: Vec<String>,
+) {
+    let budget = invocation.network.del_timeout.unwrap_or(DEL_BUDGET);
+    let left = invocation.deadline(budget).saturating_duration_since(Instant::now());
+    let boot_id = kernel::boot_id();
+    let epoch = boot_id
+        .as_ref()
+        .map_err(ToString::to_string)
+        .and_then(|boot_id| epoch::current(dir, boot_id, left).map_err(|error| error.to_string()));
     let epoch = epoch.unwrap_or_else(|error| {
         tracing::warn!(error, "going on without a kept epoch");
         1
     });
+    let boot_id = boot_id.unwrap_or_default();
     let stamp = Stamp { epoch, boot_ns: invocation.boot_ns };
-    spool_or_log(&dir, &invocation.attachment(), stamp);
+    spool_or_log(dir, &Entry { errand: Errand::Release, attachment, stamp, boot_id, previous });
 }
 
 /// The spool takes the release, or the log does: the agent's reconciliation is the backstop.
-fn spool_or_log(dir: &StateDir, attachment: &Attachment, stamp: Stamp) {
-    let entry = Entry { errand: Errand::Release, attachment: attachment.clone(), stamp };
-    match spool::put(dir, &entry) {
+fn spool_or_log(dir: &StateDir, entry: &Entry) {
+    let attachment = &entry.attachment;
+    match spool::put(dir, entry) {
         Ok(()) => forget(dir, attachment, &[]),
         Err(error) => {
             tracing::error!(%error, ?attachment, "release neither delivered nor spooled");

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use quorate_proto::v1;
 
+use super::sight::{self, Interface};
 use super::{GC_BUDGET, Invocation};
 use crate::attachment::Attachment;
 use crate::breaker;
 use crate::cni::{Code, Failure};
 use crate::config::{Error, range::objects};
 use crate::drain::{self, Bounds};
-use crate::kernel::{self, Fate};
 use crate::node::NodeFile;
 use crate::session::{Epochs, Session, StampedError};
 use crate::{failure, ledger};
@@ -29,14 +29,11 @@ const GUARD_FROM: usize = 10;
 /// GC is not on any pod's path.
 const ERRANDS: Bounds = Bounds { entries: 1_000, time: Duration::from_secs(2) };
 
-/// Container id and interface name.
-type Interface = (String, String);
-
 pub(super) async fn run(invocation: &mut Invocation) -> Result<(), Failure> {
     let valid = valid(invocation)?;
     let node = NodeFile::read(&invocation.node_file())
         .map_err(|error| Failure::new(Code::TryAgain, error.to_string()))?;
-    let mut session = Session::open(node, invocation)
+    let mut session = Session::open(node, invocation, GC_BUDGET)
         .map_err(|error| Failure::new(Code::TryAgain, error.to_string()))?;
     let mut budget = GC_BUDGET;
     if session.breaker.is_open() {
@@ -87,7 +84,12 @@ async fn collect(
         .stamp(Epochs::Kept)
         .map_err(|error| Failure::new(Code::TryAgain, error.to_string()))?;
     let allocations = list(invocation, session, deadline).await?;
-    let victims = victims(session, &allocations, valid);
+    let here = sight::Here {
+        node: session.node.identity(),
+        machine_id: session.node.machine_id.clone(),
+        boot_id: session.boot_id.clone(),
+    };
+    let victims = sight::victims(&here, &allocations, valid);
     tracing::info!(held = allocations.len(), victims = victims.len(), ?stamp, "GC");
     if victims.is_empty() {
         return Ok(());
@@ -104,6 +106,7 @@ async fn collect(
     for chunk in victims.chunks(MAX_VICTIMS) {
         let node = Some(session.node.identity());
         let machine_id = session.node.machine_id.clone();
+        let boot_id = session.boot_id.clone();
         let response = session
             .stamped(Epochs::Kept, deadline, async |client, stamp, left| {
                 let request = v1::CollectRequest {
@@ -112,6 +115,7 @@ async fn collect(
                     stamp: Some(stamp),
                     machine_id: machine_id.clone(),
                     victims: chunk.to_vec(),
+                    boot_id: boot_id.clone(),
                 };
                 client.collect(request, left).await
             })
@@ -170,62 +174,4 @@ async fn list(
     let msg =
         format!("more than {MAX_PAGES} pages of attachments of one node: nothing is released");
     Err(Failure::new(Code::TryAgain, msg))
-}
-
-/// What is not in the list, was made on this machine, and whose namespace is gone.
-fn victims(
-    session: &Session,
-    allocations: &[v1::Allocation],
-    valid: &BTreeSet<Interface>,
-) -> Vec<v1::Victim> {
-    let own = session.node.identity();
-    let of_network = |allocation: &v1::Allocation| {
-        let attachment = allocation.attachment.clone()?;
-        let interface = (attachment.container_id.clone(), attachment.ifname.clone());
-        Some((attachment, valid.contains(&interface)))
-    };
-    if is_blind(allocations, |allocation| of_network(allocation).is_some_and(|(_, valid)| valid)) {
-        tracing::error!(
-            "none of the listed network namespaces is visible here: nothing is released"
-        );
-        return Vec::new();
-    }
-    let mut victims = Vec::new();
-    for allocation in allocations {
-        let Some((attachment, false)) = of_network(allocation) else { continue };
-        if attachment.node.as_ref() != Some(&own) || !is_gone(session, allocation) {
-            continue;
-        }
-        victims.push(v1::Victim {
-            network: attachment.network,
-            container_id: attachment.container_id,
-            ifname: attachment.ifname,
-            revision: allocation.revision,
-        });
-    }
-    victims
-}
-
-/// Of all containers that the runtime lists as alive, and whose namespace is known, this process
-/// sees none: it looks through other mounts.
-fn is_blind(allocations: &[v1::Allocation], listed: impl Fn(&v1::Allocation) -> bool) -> bool {
-    let mut fates = allocations
-        .iter()
-        .filter(|allocation| listed(allocation))
-        .filter_map(|allocation| allocation.netns.as_ref())
-        .filter(|netns| netns.inode != 0)
-        .map(kernel::fate)
-        .peekable();
-    fates.peek().is_some() && fates.all(|fate| fate != Fate::Alive)
-}
-
-fn is_gone(session: &Session, allocation: &v1::Allocation) -> bool {
-    if allocation.machine_id != session.node.machine_id {
-        return false;
-    }
-    // Namespaces do not outlive their boot.
-    if !allocation.boot_id.is_empty() && allocation.boot_id != session.boot_id {
-        return true;
-    }
-    allocation.netns.as_ref().is_some_and(|netns| kernel::fate(netns) == Fate::Gone)
 }

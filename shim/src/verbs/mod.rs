@@ -5,6 +5,7 @@ mod add;
 mod check;
 mod del;
 mod gc;
+mod sight;
 mod status;
 mod version;
 
@@ -63,7 +64,7 @@ impl Invocation {
     }
 
     /// When calls must have ended, so that there is time left to write what came of them.
-    fn deadline(&self, budget: Duration) -> Instant {
+    pub(crate) fn deadline(&self, budget: Duration) -> Instant {
         self.started + budget - RESERVE.min(budget / 5)
     }
 }
@@ -100,7 +101,7 @@ pub fn run(env: Env, started: Instant) -> Result<Option<Value>, Failure> {
         match verb {
             Verb::Add => add::run(&mut invocation).await.map(Some),
             Verb::Del => {
-                del::run(&invocation).await;
+                del::run(&mut invocation).await;
                 Ok(None)
             }
             Verb::Check => check::run(&mut invocation).await.map(|()| None),

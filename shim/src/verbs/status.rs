@@ -1,7 +1,7 @@
 //! STATUS: could this node serve an ADD? Code 50 only for a fault of the node, or when no majority
 //! was reached for a minute, since a runtime may take the node out of service for it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quorate_client::Reason;
 use quorate_proto::v1;
@@ -27,8 +27,8 @@ pub(super) async fn run(invocation: &Invocation) -> Result<(), Failure> {
             unavailable(format!("{} is not writable ({error}): make it so", folder.display()))
         })?;
     }
-    let mut session =
-        Session::open(node, invocation).map_err(|error| unavailable(error.to_string()))?;
+    let mut session = Session::open(node, invocation, STATUS_BUDGET)
+        .map_err(|error| unavailable(error.to_string()))?;
     session.stamp(Epochs::Kept).map_err(|error| unavailable(format!("{error}: repair it")))?;
     session.whole_budget = false;
     let deadline = invocation.started + STATUS_BUDGET - Duration::from_millis(100);
@@ -39,9 +39,7 @@ pub(super) async fn run(invocation: &Invocation) -> Result<(), Failure> {
         .await;
     match answer {
         Ok(_) => {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let bounds = Bounds { time: ERRANDS.time.min(left), ..ERRANDS };
-            drain::all(&mut session, bounds).await;
+            drain::all(&mut session, ERRANDS).await;
             Ok(())
         }
         Err(error) if error.reason == Some(Reason::WrongIncarnation) => {

@@ -59,9 +59,7 @@ fn a_boot_raises_the_epoch() {
     let server = Server::healthy();
     let node = Node::of(&server);
     node.add_one().assert_ok();
-    let body = br#"{"epoch":41,"bootId":"an earlier boot"}"#;
-    let head = format!("quorate-epoch 1 {} {:08x}\n", body.len(), crc32fast::hash(body));
-    fs::write(node.state().join("epoch"), [head.as_bytes(), body, b"\n"].concat()).unwrap();
+    node.write_body("epoch", "epoch", &json!({"epoch": 41, "bootId": "an earlier boot"}));
     node.add_one().assert_ok();
     assert_eq!(stamps(&server).last().unwrap().0, 42);
 }

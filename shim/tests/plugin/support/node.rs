@@ -142,6 +142,24 @@ impl Node {
         serde_json::from_str(text.split_once('\n').unwrap().1).unwrap()
     }
 
+    /// Writes a durable file of the state as the plugin does.
+    pub(crate) fn write_body(&self, kind: &str, file: &str, body: &Value) {
+        let body = body.to_string();
+        let crc = crc32fast::hash(body.as_bytes());
+        let text = format!("quorate-{kind} 1 {} {crc:08x}\n{body}\n", body.len());
+        let path = self.state().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// Puts a pipe that nobody reads or writes at a path of the node's folder.
+    pub(crate) fn pipe(&self, file: &str) -> PathBuf {
+        let path = self.folder.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        path
+    }
+
     /// Bodies of the spool's entries, in order.
     pub(crate) fn spooled(&self) -> Vec<Value> {
         let names = self.names("spool");

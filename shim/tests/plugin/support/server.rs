@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use quorate_proto::reason::{DOMAIN, Reason};
 use quorate_proto::v1;
@@ -44,6 +45,8 @@ pub(crate) enum Reply {
     Healthy,
     /// Never answer.
     Silence,
+    /// Healthy, but that much later.
+    After(Duration),
     /// An error with a reason.
     Refuse(Code, Reason, Vec<(&'static str, &'static str)>),
     /// Addresses as they are, whatever was asked for.
@@ -153,6 +156,10 @@ impl Service {
         match reply {
             Reply::Healthy => Ok(None),
             Reply::Silence => std::future::pending().await,
+            Reply::After(time) => {
+                tokio::time::sleep(time).await;
+                Ok(None)
+            }
             Reply::Refuse(code, reason, metadata) => {
                 let mut details = ErrorDetails::new();
                 let pairs = metadata.iter().map(|(key, value)| ((*key).into(), (*value).into()));
