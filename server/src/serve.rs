@@ -149,6 +149,8 @@ async fn serve_grpc(
         .initial_stream_window_size(8 << 20)
         .initial_connection_window_size(16 << 20)
         .max_concurrent_streams(MAX_STREAMS)
+        // Callers give up in crowds when a majority is lost; h2 takes 20 of that for an attack.
+        .http2_max_pending_accept_reset_streams(Some(MAX_STREAMS as usize))
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
         .layer(calls)

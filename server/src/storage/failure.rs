@@ -76,6 +76,19 @@ pub enum Failure {
         /// Last log id.
         last: Option<LogId>,
     },
+    /// A leader wants entries gone that were committed: it, or a majority that elected it, has lost
+    /// them, as after an old copy of a disk was put back.
+    #[error(
+        "the leader's log lacks entries after {after:?} that were committed up to {committed:?}: another \
+         replica runs on an old copy of its disk; nothing was dropped here; stop the replicas, keep \
+         this one's disk, and find out which disk was put back"
+    )]
+    TruncateBelowCommitted {
+        /// Last log id that would be left.
+        after: Option<LogId>,
+        /// Last one that is known to be committed.
+        committed: Option<LogId>,
+    },
     /// A thread of the storage is gone.
     #[error("the storage is closed")]
     Closed,

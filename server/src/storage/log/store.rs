@@ -11,6 +11,7 @@ use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use tokio::sync::oneshot;
 
 use super::super::failure::Failure;
+use super::super::watermark::covers;
 use super::queue::Command;
 use super::{LogStore, io_error, tail};
 use crate::raft::types::{Entry, LogId, TypeConfig, Vote};
@@ -41,7 +42,14 @@ impl RaftLogReader<TypeConfig> for LogStore {
     }
 
     async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> io::Result<Vec<Entry>> {
-        self.read(start..end, self.shared.options.log_read_bytes)
+        // Replication takes what it gets for the beginning of what it asked: entries that begin later,
+        // since those before are purged, would leave a hole in the follower's log.
+        if start < self.first_index() {
+            return Ok(Vec::new());
+        }
+        let entries = self.read(start..end, self.shared.options.log_read_bytes)?;
+        let begins = entries.first().is_none_or(|first| first.log_id.index == start);
+        Ok(if begins { entries } else { Vec::new() })
     }
 
     async fn entries_stream<RB>(
@@ -128,6 +136,14 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         let end = after.map_or(tail.first, |id| id.index + 1);
         if end >= tail.end() {
             return Ok(());
+        }
+        // A checkpoint beyond the log's end says nothing of what is in it.
+        let checkpoint = self.shared.checkpoint.get().filter(|at| covers(&tail.last, &Some(*at)));
+        let kept = tail.committed.max(checkpoint);
+        if !covers(&after, &kept) {
+            drop(tail);
+            let failure = Failure::TruncateBelowCommitted { after, committed: kept };
+            return Err(io_error(self.shared.health.fail(failure)));
         }
         tail.truncate(after);
         tail.truncations += 1;

@@ -32,6 +32,8 @@ fn kill(victim: &str, folder: &Path, word: &str, reports: usize, after: Duration
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", victim, "--nocapture", "--test-threads=1"])
         .env(FOLDER, folder)
+        // It is killed before it could remove what it makes.
+        .env("TMPDIR", folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .spawn()
@@ -160,6 +162,7 @@ async fn a_full_disk_stops_the_acknowledgements_and_loses_none() {
         .arg(std::env::current_exe().unwrap())
         .arg("storage::tests::crash::victim_of_a_full_disk")
         .env(FOLDER, folder.path())
+        .env("TMPDIR", folder.path())
         .output()
         .unwrap();
     let output = String::from_utf8(output.stdout).unwrap();

@@ -138,6 +138,35 @@ async fn nothing_above_the_checkpoint_is_purged() {
     assert_eq!(indexes(&left), (8..20).collect::<Vec<_>>());
 }
 
+/// As a follower is asked by a leader that was elected from an old copy of a disk.
+#[tokio::test]
+async fn nothing_committed_is_truncated_and_the_replica_stops_instead() {
+    let folder = folder();
+    let mut store = Store::fresh(folder.path());
+    store.append((0..10).map(|index| work(1, index)).collect()).await.unwrap();
+    store.log.save_committed(Some(id(1, 5))).await.unwrap();
+    store.log.truncate_after(Some(id(1, 7))).await.unwrap();
+    let error = store.log.truncate_after(Some(id(1, 4))).await.unwrap_err();
+    assert!(error.to_string().contains("old copy of its disk"), "{error}");
+    let failure = store.log.failed().borrow().clone().unwrap();
+    assert!(matches!(*failure, Failure::TruncateBelowCommitted { .. }), "{failure}");
+    let left = store.log.try_get_log_entries(..).await.unwrap();
+    assert_eq!(indexes(&left), (0..8).collect::<Vec<_>>());
+}
+
+/// Replication would take entries that begin later for the beginning of what it asked for.
+#[tokio::test]
+async fn a_read_for_replication_that_begins_in_the_purged_part_gives_nothing() {
+    let folder = folder();
+    let mut store = Store::fresh(folder.path());
+    store.commit((0..10).map(|index| work(1, index)).collect()).await;
+    store.state.checkpoint().await.unwrap();
+    store.log.purge(id(1, 5)).await.unwrap();
+    assert!(store.log.limited_get_log_entries(4, 9).await.unwrap().is_empty());
+    let entries = store.log.limited_get_log_entries(6, 9).await.unwrap();
+    assert_eq!(indexes(&entries), [6, 7, 8]);
+}
+
 #[tokio::test]
 async fn a_purge_stays_and_what_follows_it_too() {
     let folder = folder();
