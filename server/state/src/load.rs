@@ -174,7 +174,11 @@ mod tests {
             request.pod.uid = container.into();
             commands.push(Command::Allocate(Box::new(request)));
             if container == "b" {
-                commands.push(Command::Release(Release { attachment, stamp, ..Release::default() }));
+                commands.push(Command::Release(Release {
+                    attachment,
+                    stamp,
+                    ..Release::default()
+                }));
             }
         }
         for (index, command) in commands.iter().enumerate() {

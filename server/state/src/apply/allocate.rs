@@ -17,8 +17,7 @@ use crate::write::Write;
 
 impl Apply<'_> {
     pub(super) fn allocate(&mut self, request: &Allocate) -> Outcome {
-        let stamp =
-            self.place(&request.attachment.node, request.stamp, &request.boot_id, false)?;
+        let stamp = self.place(&request.attachment.node, request.stamp, &request.boot_id, false)?;
         let placed = (stamp != request.stamp).then(|| Allocate { stamp, ..request.clone() });
         let request = placed.as_ref().unwrap_or(request);
         let Allocate { attachment, stamp, pod, .. } = request;

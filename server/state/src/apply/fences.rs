@@ -57,7 +57,11 @@ impl Apply<'_> {
         }
         let behind = stamp.epoch < known.epoch || (stamp.epoch == known.epoch && another_boot);
         if behind {
-            return if spooled { Ok(stamp) } else { Err(Refusal::StaleEpoch { epoch: known.epoch }) };
+            return if spooled {
+                Ok(stamp)
+            } else {
+                Err(Refusal::StaleEpoch { epoch: known.epoch })
+            };
         }
         if stamp.epoch > known.epoch || !boot_id.is_empty() {
             let (epoch, boot_id) = (stamp.epoch, boot_id.to_owned());

@@ -271,4 +271,3 @@ pub(crate) fn word(status: &AddressStatus) -> &'static str {
         AddressStatus::Gateway => "gateway",
     }
 }
-

@@ -6,7 +6,9 @@ use ipnet::IpNet;
 use quorate_state::command::{
     Allocate, Collect, Command, InlineRange, PoolChoice, PoolSpec, Release, ReservationSpec, Slot,
 };
-use quorate_state::types::{ClusterTime, Dns, Netns, Order, PoolKey, Revision, Stamp};
+use quorate_state::types::{
+    AttachmentKey, ClusterTime, Dns, Netns, Order, PoolKey, Revision, Stamp,
+};
 use quorate_state::{At, State};
 
 use super::names::{self, address, machine, network, node};
@@ -52,25 +54,18 @@ impl World {
             Said::Allocate(ask) => Some(self.allocate(ask)),
             Said::Again(earlier) => pick(&self.said, *earlier).cloned(),
             Said::AgainNewer(earlier) => {
-                let mut ask = self.earlier_add(*earlier)?;
-                ask.stamp = self.now(&ask.attachment.node.name, NOW);
-                ask.boot_id = boot(ask.stamp);
-                Some(Command::Allocate(Box::new(ask)))
+                let ask = self.earlier_add(*earlier)?;
+                Some(self.again(ask))
             }
             Said::AgainElsewhere { earlier, container } => {
                 let mut ask = self.earlier_add(*earlier)?;
                 ask.attachment.container_id = format!("ctr{container}");
-                ask.stamp = self.now(&ask.attachment.node.name, NOW);
-                ask.boot_id = boot(ask.stamp);
-                Some(Command::Allocate(Box::new(ask)))
+                Some(self.again(ask))
             }
-            Said::Release { who, stamp, spooled } => Some(Command::Release(Release {
-                attachment: who.key(),
-                stamp: self.now(&who.key().node.name, *stamp),
-                spooled: *spooled,
-                boot_id: boot(self.now(&who.key().node.name, *stamp)),
-                previous: Vec::new(),
-            })),
+            Said::Release { who, stamp, spooled } => {
+                let end = self.end(who.key(), *stamp);
+                Some(Command::Release(Release { spooled: *spooled, ..end }))
+            }
             Said::ReleaseOf { earlier, stamp, network } => {
                 let mut attachment = self.earlier_add(*earlier)?.attachment;
                 let held = state.allocation(&attachment);
@@ -79,15 +74,8 @@ impl World {
                 if let Some(network) = network {
                     attachment.network = format!("lan{network}");
                 }
-                let stamp = self.now(&attachment.node.name, *stamp);
-                let boot_id = boot(stamp);
-                Some(Command::Release(Release {
-                    attachment,
-                    stamp,
-                    spooled: false,
-                    boot_id,
-                    previous,
-                }))
+                let end = self.end(attachment, *stamp);
+                Some(Command::Release(Release { previous, ..end }))
             }
             Said::AbortOf { earlier, off } => {
                 let ask = self.earlier_add(*earlier)?;
@@ -151,6 +139,18 @@ impl World {
             })
             .collect();
         pick(&adds, index).map(|ask| (*ask).clone())
+    }
+
+    /// An earlier ADD with a stamp of now.
+    fn again(&self, mut ask: Allocate) -> Command {
+        ask.stamp = self.now(&ask.attachment.node.name, NOW);
+        ask.boot_id = boot(ask.stamp);
+        Command::Allocate(Box::new(ask))
+    }
+
+    fn end(&self, attachment: AttachmentKey, moment: Moment) -> Release {
+        let stamp = self.now(&attachment.node.name, moment);
+        Release { attachment, stamp, boot_id: boot(stamp), ..Release::default() }
     }
 
     fn allocate(&self, ask: &Ask) -> Command {
