@@ -92,6 +92,8 @@ async fn deliver(session: &mut Session, only: Option<&Attachment>, bounds: Bound
     }
 }
 
+/// An entry of this boot may be the first that the cluster hears of it. It is then no spooled one
+/// to the cluster, which would take a lost epoch for that of an earlier boot and do nothing.
 async fn send(session: &mut Session, entry: Entry, deadline: Instant) -> Result<(), CallError> {
     let attachment = if entry.attachment.node.is_empty() {
         entry.attachment.on(session.node.identity())
@@ -99,16 +101,17 @@ async fn send(session: &mut Session, entry: Entry, deadline: Instant) -> Result<
         entry.attachment
     };
     let attachment = Some(attachment.to_wire());
-    let stamp = Some(entry.stamp.to_wire());
-    let (boot_id, spooled) = (entry.boot_id, true);
+    let first = entry.boot_id == session.boot_id && !session.boot_is_known;
+    let (boot_id, spooled, stamp) = (entry.boot_id, !first, None);
     match entry.errand {
         Errand::Release => {
             let previous = entry.previous;
             let request =
                 v1::ReleaseRequest { caller: None, attachment, stamp, spooled, boot_id, previous };
             session
-                .call_aside(deadline, async |client, left| {
-                    client.release(request.clone(), left).await
+                .call_aside(entry.stamp, first, deadline, async |client, stamp, left| {
+                    let request = v1::ReleaseRequest { stamp: Some(stamp), ..request.clone() };
+                    client.release(request, left).await
                 })
                 .await
                 .map(drop)
@@ -116,8 +119,9 @@ async fn send(session: &mut Session, entry: Entry, deadline: Instant) -> Result<
         Errand::Abort => {
             let request = v1::AbortRequest { caller: None, attachment, stamp, spooled, boot_id };
             session
-                .call_aside(deadline, async |client, left| {
-                    client.abort(request.clone(), left).await
+                .call_aside(entry.stamp, first, deadline, async |client, stamp, left| {
+                    let request = v1::AbortRequest { stamp: Some(stamp), ..request.clone() };
+                    client.abort(request, left).await
                 })
                 .await
                 .map(drop)

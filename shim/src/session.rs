@@ -67,6 +67,8 @@ pub struct Session {
     pub deadline: Instant,
     /// The calls have their whole budgets, so that failing says something of the cluster.
     pub whole_budget: bool,
+    /// The cluster has taken a stamp of this boot from this run.
+    pub boot_is_known: bool,
     boot_ns: u64,
     epoch: Option<u64>,
     client: Client,
@@ -92,6 +94,7 @@ impl Session {
         let client = Client::new(options)?;
         Ok(Session {
             whole_budget: !breaker.is_open(),
+            boot_is_known: false,
             deadline: invocation.deadline(budget),
             boot_ns: invocation.boot_ns,
             epoch: None,
@@ -147,6 +150,7 @@ impl Session {
             let mut error = match call(&self.client, stamp.to_wire(), left).await {
                 Ok(answer) => {
                     self.breaker.succeeded();
+                    self.boot_is_known = true;
                     return Ok(answer);
                 }
                 Err(error) => error,
@@ -199,22 +203,38 @@ impl Session {
         answer
     }
 
-    /// Makes a call on the side, whose failure is nobody's matter.
+    /// Makes a call on the side with a stamp of an earlier run, whose failure is nobody's matter.
+    /// `raise` if the stamp is of this boot and no request of it may have reached the cluster yet: a
+    /// stale epoch is then raised, as in [`Session::stamped`].
     ///
     /// # Errors
     /// If the call fails.
     pub async fn call_aside<T>(
         &mut self,
+        mut stamp: Stamp,
+        raise: bool,
         deadline: Instant,
-        call: impl AsyncFn(&Client, Duration) -> Result<T, CallError>,
+        call: impl AsyncFn(&Client, v1::Stamp, Duration) -> Result<T, CallError>,
     ) -> Result<T, CallError> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let answer = call(&self.client, left).await;
-        match &answer {
-            Ok(_) => self.breaker.succeeded(),
-            Err(error) => tracing::info!(%error, "call on the side failed"),
+        let mut raises = 0;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let error = match call(&self.client, stamp.to_wire(), left).await {
+                Ok(answer) => {
+                    self.breaker.succeeded();
+                    self.boot_is_known |= raise;
+                    return Ok(answer);
+                }
+                Err(error) => error,
+            };
+            tracing::info!(%error, "call on the side failed");
+            let highest = stale_epoch(&error).filter(|_| raise && raises < MAX_RAISES);
+            let Some(highest) = highest else { return Err(error) };
+            raises += 1;
+            let Ok(epoch) = self.raise(highest, Epochs::Kept) else { return Err(error) };
+            stamp.epoch = epoch;
+            self.epoch = Some(epoch);
         }
-        answer
     }
 
     fn note(&mut self, error: &CallError) {
