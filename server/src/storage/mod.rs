@@ -18,7 +18,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use rocksdb::DBCompressionType;
+use rocksdb::{DBCompressionType, LogLevel};
 
 pub mod disk;
 mod durable;
@@ -198,6 +198,10 @@ fn rocksdb_common(options: &mut rocksdb::Options) {
     // Snapshots travel between builds, and not every build links every compression.
     options.set_compression_type(DBCompressionType::None);
     options.set_max_background_jobs(2);
+    // RocksDB's own log is on the same disk, and Debian's build asserts that nothing is appended to a
+    // file after an append that failed: on a full disk its second line would abort the process.
+    // What we need to know of a failure comes back from the call.
+    options.set_log_level(LogLevel::Fatal);
     options.set_keep_log_file_num(2);
     options.set_max_log_file_size(1 << 20);
     options.set_stats_dump_period_sec(0);

@@ -33,6 +33,13 @@ impl Cidrs {
         self.nets.get(&(prefix_len, span.first))
     }
 
+    /// The pool that an inline range over this network means: the one named by it, else the first by
+    /// name.
+    pub(crate) fn pool_of(&self, net: (u8, u128), name: &str) -> Option<&str> {
+        let names = self.nets.get(&net)?.pools.iter().map(|(_, name)| name.as_str());
+        names.min_by_key(|found| (*found != name, *found))
+    }
+
     /// Adds a pool; `count` is asked for what a network that is new here holds already.
     pub(crate) fn add_pool(
         &mut self,

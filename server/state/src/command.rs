@@ -88,8 +88,8 @@ pub struct Slot {
 pub enum PoolChoice {
     /// A pool that exists, by its name in the request's space.
     Named(String),
-    /// A range of the plugin's configuration: it names the CIDR's pool, created on first use, and
-    /// its bounds, exclusions and gateway bind this request only.
+    /// A range of the plugin's configuration: it means the stored pool of its network, which is
+    /// created on first use, and its bounds, exclusions and gateway bind this request only.
     Inline(InlineRange),
 }
 

@@ -81,11 +81,16 @@ fn inline(state: &State, space: &str, range: &InlineRange) -> Result<Choice, Ref
         check_exclusions(range.cidr, &range.exclude)?;
     }
     let cidr = range.cidr.trunc();
-    let pool = PoolKey { space: space.to_owned(), name: cidr.to_string() };
+    let family = Family::of(cidr.addr());
+    let net = (cidr.prefix_len(), Span::of_net(cidr).first);
+    let own_name = cidr.to_string();
+    let stored = state.side(space, family).and_then(|side| side.cidrs.pool_of(net, &own_name));
+    let name = stored.map_or(own_name.clone(), str::to_owned);
+    let pool = PoolKey { space: space.to_owned(), name };
     Ok(Choice {
         cidr,
         span,
-        exclude: Arc::new(exclusions(Family::of(cidr.addr()), &range.exclude)),
+        exclude: Arc::new(exclusions(family, &range.exclude)),
         order: state.pool(&pool).map(|pool| pool.spec.order).unwrap_or_default(),
         inline: Some(Inline { gateway: range.gateway, whole_prefix: range.whole_prefix }),
         pool,

@@ -157,7 +157,18 @@ impl Model {
                     lenient: range.lenient,
                 }
                 .addresses()?;
-                let key = PoolKey { space: space.to_owned(), name: range.cidr.to_string() };
+                // The pool of that network: the one that has its name, or the first by name.
+                let own = range.cidr.to_string();
+                let mut names: Vec<&str> = self
+                    .pools
+                    .iter()
+                    .filter(|(key, pool)| key.space == space && pool.spec.cidr == range.cidr)
+                    .map(|(key, _)| key.name.as_str())
+                    .collect();
+                names.sort_unstable();
+                let first = names.first().copied().unwrap_or(&own);
+                let name = if names.contains(&own.as_str()) { own.as_str() } else { first };
+                let key = PoolKey { space: space.to_owned(), name: name.to_owned() };
                 let pool = self.pools.get(&key);
                 Ok(Choice {
                     cidr: range.cidr,
