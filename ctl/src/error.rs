@@ -61,6 +61,9 @@ pub(crate) enum Error {
     /// Replicas answer, and none leads.
     #[error("no leader: {0} of {1} replicas answer; a majority must run and reach each other")]
     NoLeader(usize, usize),
+    /// All replicas that answer are empty.
+    #[error("no cluster has been born here yet: run quoratectl cluster init once")]
+    Unborn,
     /// Nobody answers.
     #[error("none of the {0} replicas answers: are they running, and are these their addresses?")]
     Unreachable(usize),
@@ -112,6 +115,7 @@ impl Error {
             Error::NoLeaderInTime(_) | Error::Unreachable(_) => 3,
             Error::OtherMembers { .. }
             | Error::NoLeader(..)
+            | Error::Unborn
             | Error::Incomplete(_)
             | Error::PageLoop
             | Error::Write(_)

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-const DOCUMENTS: &[&str] = &["README.md", "ARCHITECTURE.md"];
+const DOCUMENTS: &[&str] = &["README.md", "ARCHITECTURE.md", "docs/DESIGN.md"];
 const CODE: &[&str] = &[".rs", ".proto", ".toml", ".sh", ".md", ".yaml", ".txt"];
 
 fn root() -> PathBuf {

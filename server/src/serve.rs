@@ -40,7 +40,9 @@ pub enum ServeError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// An address that cannot be listened on.
-    #[error("cannot listen on {address}")]
+    #[error(
+        "cannot listen on {address}: stop what uses it, or give another --listen or --http-listen"
+    )]
     Listen {
         /// The address.
         address: std::net::SocketAddr,

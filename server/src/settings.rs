@@ -169,6 +169,9 @@ pub enum SettingsError {
         /// Maximum in ms.
         max: u64,
     },
+    /// One name, two replicas.
+    #[error("--peer names {0} twice: give each replica once")]
+    PeerTwice(String),
     /// This replica is not in its own list.
     #[error("--peer does not list this replica, {0}: list all replicas, this one included")]
     NotAPeer(String),
@@ -188,6 +191,11 @@ impl Settings {
         let (heartbeat, min, max) = (self.heartbeat_ms, self.election_min_ms, self.election_max_ms);
         if heartbeat * 3 > min || min >= max {
             return Err(SettingsError::Timeouts { heartbeat, min, max });
+        }
+        for (position, peer) in self.peers.iter().enumerate() {
+            if self.peers[..position].iter().any(|other| other.name == peer.name) {
+                return Err(SettingsError::PeerTwice(peer.name.clone()));
+            }
         }
         if !self.peers.is_empty() && !self.peers.iter().any(|peer| peer.name == self.name) {
             return Err(SettingsError::NotAPeer(self.name.clone()));
@@ -245,7 +253,8 @@ mod tests {
 
     #[test]
     fn settings_that_do_not_fit_say_why() {
-        let cases: [(&[&str], &str); 4] = [
+        let cases: [(&[&str], &str); 5] = [
+            (&["--peer", "quorate-0=a:1", "--peer", "quorate-0=a:2"], "twice"),
             (&["--listen", "0.0.0.0:7600"], "not a loopback"),
             (&["--election-min-ms", "100"], "a third"),
             (&["--election-max-ms", "150"], "below the maximum"),

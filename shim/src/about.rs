@@ -38,12 +38,20 @@ CNI versions: {spoken}
 A configuration:
   {{\"cniVersion\": \"1.0.0\", \"name\": \"storage\", \"type\": \"macvlan\", \"master\": \"eth1\",
    \"ipam\": {{\"type\": \"quorate\", \"range\": \"10.20.0.0/16\", \"exclude\": [\"10.20.0.0/28\"]}}}}
-Keys of whereabouts and host-local that choose addresses are understood as well; \"pools\":
-[\"NAME\"] names pools made with `quoratectl pool create`.
+Keys of \"ipam\":
+  range, range_start, range_end, exclude, ipRanges     as in whereabouts
+  subnet, rangeStart, rangeEnd, ranges                 as in host-local
+  pools: [\"NAME\"] or [[\"NAME\", \"OTHER\"], [\"V6\"]]   pools of `quoratectl pool create`, a slot each
+  space or network_name                                the address space; \"default\" if unset
+  gateway, routes, dns, resolvConf, addresses          told to the container
+  wholePrefix, allowOffSubnetGateway, lenient          allow what is refused otherwise
+  strict                                               refuse unknown keys instead of logging them
+  nodeFile, addTimeoutMs, delTimeoutMs, log_file, log_level
+Addresses by name: CNI_ARGS IP=, args.cni.ips, runtimeConfig.ips; ranges: runtimeConfig.ipRanges.
 
 The node file says who this node is and where the servers are, by default {node_file}:
   {{\"cluster\": \"prod\", \"node\": \"worker-7\", \"insecure\": true,
-   \"endpoints\": [{{\"name\": \"quorate-1\", \"address\": \"127.0.0.1:7400\"}}]}}
+   \"endpoints\": [{{\"name\": \"quorate-0\", \"address\": \"127.0.0.1:7600\"}}]}}
 Epoch, ledger and spool are in {state_dir} unless its \"stateDir\" says otherwise.
 
 Try it:  echo '{{}}' | CNI_COMMAND=VERSION quorate

@@ -12,8 +12,8 @@ Without --member the replicas bring together those that they were started with a
 member must be running: an absent one could hold the data of an older cluster.
 
 Example:
-  quoratectl --insecure cluster init --member quorate-1=127.0.0.1:7401 \\
-    --member quorate-2=127.0.0.1:7402 --member quorate-3=127.0.0.1:7403";
+  quoratectl --insecure cluster init --member quorate-0=127.0.0.1:7600 \\
+    --member quorate-1=127.0.0.1:7610 --member quorate-2=127.0.0.1:7620";
 
 const STATUS_HELP: &str = "\
 Every replica of --endpoints is asked for its own view; nothing is forwarded. LAST, COMMITTED,

@@ -28,7 +28,7 @@ Exit codes:
   3  the cluster could not be reached, or did not answer in time
 
 Examples:
-  export QUORATE_ENDPOINTS=quorate-1=127.0.0.1:7401,quorate-2=127.0.0.1:7402
+  export QUORATE_ENDPOINTS=quorate-0=127.0.0.1:7600,quorate-1=127.0.0.1:7610
   quoratectl --insecure cluster status
   quoratectl --insecure pool create prod --cidr 10.20.0.0/16 --gateway 10.20.0.1
   quoratectl --insecure address show 10.20.0.7

@@ -48,9 +48,11 @@ async fn status(session: &Session) -> Result<()> {
         tell(&format!("{name}: {error}"));
     }
     let reachable = cluster.replicas.iter().filter(|replica| replica.reachable()).count();
+    let unborn = cluster.replicas.iter().filter(|replica| replica.unborn()).count();
     match cluster.leader {
         Some(_leader) => Ok(()),
         None if reachable == 0 => Err(Error::Unreachable(cluster.replicas.len())),
+        None if unborn == reachable => Err(Error::Unborn),
         None => Err(Error::NoLeader(reachable, cluster.replicas.len())),
     }
 }

@@ -126,6 +126,11 @@ impl Replica {
         self.report.is_some()
     }
 
+    /// Is it empty, and no part of a cluster yet?
+    pub(crate) fn unborn(&self) -> bool {
+        self.report.as_ref().is_some_and(|report| report.role == "unborn")
+    }
+
     /// Why it did not answer, for stderr.
     pub(crate) fn error(&self) -> Option<(&str, &str)> {
         Some((&self.name, self.error.as_deref()?))

@@ -241,7 +241,6 @@ fn probe_room(folder: &Path) -> Result<(), DiskError> {
     written.and(removed).map_err(|e| DiskError::io("write to", folder, e))
 }
 
-
 fn take_lock(folder: &Path) -> Result<Lock, DiskError> {
     let path = folder.join("LOCK");
     let file = OpenOptions::new()

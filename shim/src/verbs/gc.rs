@@ -94,10 +94,14 @@ async fn collect(
     if victims.is_empty() {
         return Ok(());
     }
-    if victims.len() >= GUARD_FROM && victims.len() * 2 > allocations.len() {
+    // What an earlier boot of this machine left is gone for certain, however much it is.
+    let of_this_boot = allocations.iter().filter(|held| held.boot_id == session.boot_id);
+    let ended = |held: &&v1::Allocation| victims.iter().any(|gone| gone.revision == held.revision);
+    let (held, ended) = (of_this_boot.clone().count(), of_this_boot.filter(ended).count());
+    if ended >= GUARD_FROM && ended * 2 > held {
         tracing::error!(
-            held = allocations.len(),
-            victims = victims.len(),
+            held,
+            victims = ended,
             "GC would release more than half of the node's attachments of this network: nothing \
              is released"
         );
