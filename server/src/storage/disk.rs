@@ -132,7 +132,7 @@ impl Disk {
     pub fn open(folder: &Path, name: &str, fresh_id: u64) -> Result<Disk, DiskError> {
         fs::create_dir_all(folder).map_err(|e| DiskError::io("create", folder, e))?;
         let lock = take_lock(folder)?;
-        probe_room(folder)?;
+        check_room(folder)?;
         let path = folder.join("identity");
         let damaged =
             |source| DiskError::Damaged { folder: folder.to_owned(), path: path.clone(), source };
@@ -230,15 +230,19 @@ impl DiskError {
     }
 }
 
-/// Room for the headers of RocksDB's files. It aborts on a disk that fills up while it opens, where
-/// an error would have said what to do.
-const ROOM: usize = 256 << 10;
+/// Room for the headers of RocksDB's files, in bytes. It aborts on a disk that fills up while it
+/// opens, where an error would have said what to do.
+const ROOM: u64 = 256 << 10;
 
-fn probe_room(folder: &Path) -> Result<(), DiskError> {
-    let path = folder.join("probe");
-    let written = fs::write(&path, vec![0; ROOM]).and_then(|()| File::open(&path)?.sync_all());
-    let removed = fs::remove_file(&path);
-    written.and(removed).map_err(|e| DiskError::io("write to", folder, e))
+fn check_room(folder: &Path) -> Result<(), DiskError> {
+    let volume =
+        rustix::fs::statvfs(folder).map_err(|e| DiskError::io("look at", folder, e.into()))?;
+    let free = volume.f_bavail.saturating_mul(volume.f_frsize);
+    if free < ROOM {
+        let full = io::Error::new(io::ErrorKind::StorageFull, format!("{free} bytes are free"));
+        return Err(DiskError::io("write to", folder, full));
+    }
+    Ok(())
 }
 
 fn take_lock(folder: &Path) -> Result<Lock, DiskError> {
