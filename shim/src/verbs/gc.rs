@@ -96,7 +96,16 @@ async fn collect(
     }
     // What an earlier boot of this machine left is gone for certain, however much it is.
     let of_this_boot = allocations.iter().filter(|held| held.boot_id == session.boot_id);
-    let ended = |held: &&v1::Allocation| victims.iter().any(|gone| gone.revision == held.revision);
+    let ended = |held: &&v1::Allocation| {
+        let held = held.attachment.as_ref();
+        held.is_some_and(|held| {
+            let same = |gone: &v1::Victim| {
+                (&gone.container_id, &gone.ifname, &gone.network)
+                    == (&held.container_id, &held.ifname, &held.network)
+            };
+            victims.iter().any(same)
+        })
+    };
     let (held, ended) = (of_this_boot.clone().count(), of_this_boot.filter(ended).count());
     if ended >= GUARD_FROM && ended * 2 > held {
         tracing::error!(

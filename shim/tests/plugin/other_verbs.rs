@@ -175,6 +175,20 @@ fn gc_refuses_to_release_most_of_a_node_at_once() {
     assert_eq!(left(&server).len(), 10);
 }
 
+/// What an earlier boot of this machine left is gone for certain.
+#[test]
+fn gc_releases_all_of_an_earlier_boot_however_much_it_is() {
+    let server = Server::healthy();
+    let node = Node::of(&server);
+    for number in 0..12 {
+        let mut earlier = held(&format!("earlier-{number}"), gone());
+        earlier.boot_id = "another boot".into();
+        server.insert(earlier);
+    }
+    gc(&node, json!({"cni.dev/valid-attachments": []})).assert_silent();
+    assert_eq!(left(&server).len(), 0);
+}
+
 #[test]
 fn gc_that_sees_no_namespace_of_a_listed_container_is_blind() {
     let server = Server::healthy();
