@@ -28,7 +28,17 @@ fn expect_same(state: &State, ask: &Allocate, at: At, addresses: &[Assigned]) {
     };
     assert!(!fresh, "a repeated ADD makes something new");
     assert_eq!(allocation.addresses, addresses);
-    assert_eq!(after.allocation_count(), state.allocation_count());
+    assert!(after.allocation(&ask.attachment).is_some());
+    // A newer repeat may name another pod by now: that pod's older sandbox goes (DESIGN 5.8), and no
+    // other.
+    for (key, held) in allocations(state) {
+        let older_sandbox = !ask.pod.uid.is_empty()
+            && held.pod.uid == ask.pod.uid
+            && (&key.node, &key.network, &key.ifname)
+                == (&ask.attachment.node, &ask.attachment.network, &ask.attachment.ifname);
+        assert!(older_sandbox || after.allocation(&key).is_some(), "a repeated ADD ended {key}");
+    }
+    assert!(after.allocation_count() <= state.allocation_count());
 }
 
 fn add_again(scene: &Scene<'_>, ask: &Allocate, allocation: &Allocation) {
